@@ -11,6 +11,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, user
 from calibrate.cli.evidence import describe_params, labels_lines, load_labelled
 from calibrate.errors import BadInput
+from calibrate.report.names import title_of
 from calibrate.report.sentences import certification, figures, kinds
 from calibrate.report.sentences import point_state as states
 from calibrate.report.sentences.labels import caution as caution_of
@@ -130,7 +131,7 @@ def run(args: Namespace) -> Answer:
     lines += [caution] if caution else []
     of_kinds = figures_by_kind(store, data, point.threshold)
     kind_names = {kind.key: kind.name for kind in known_kinds(store)}
-    lines += filter(None, [kinds.sentence(data.config.name, of_kinds, kind_names)])
+    lines += filter(None, [kinds.sentence(title_of(data.config.name), of_kinds, kind_names)])
     better = _better_steps(store, data, policy, point, state, args.sample) if state.known_bad else ()
     if point.feasible:
         lines += [f"{states.in_short(state)}"]

@@ -20,6 +20,7 @@ from calibrate.types import Ensemble, Interval
 from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.tuning import ensemble as step
+from calibrate.workflow.tuning.ensemble_judging import Compared
 from calibrate.workflow.tuning.point_state import judge_ensemble
 
 
@@ -94,9 +95,7 @@ def run(args: Namespace) -> Answer:
         state=state.verdict,
         state_sentence=states.sentence(state),
         compared=[
-            ComparedDocument(
-                sentences.compared_name(row), row.single, row.figures.recall, row.figures.precision, row.apart
-            )
+            ComparedDocument(_name(row), row.single, row.figures.recall, row.figures.precision, row.apart)
             for row in report.compared
         ],
         joint=[JointDocument(row.k, row.measured) for row in report.joint],
@@ -118,9 +117,7 @@ def _lines(report: step.Report, at_hand: LabelsAtHand) -> list[str]:
     rows = [("at the same budget", "recall", "95%", "precision", "95%", "against the best single, points")]
     for row in report.compared:
         figures = (*_cells(row.figures.recall), *_cells(row.figures.precision))
-        rows.append(
-            (sentences.compared_name(row), *figures, sentences.difference_words(row.apart) if row.apart else "")
-        )
+        rows.append((_name(row), *figures, sentences.difference_words(row.apart) if row.apart else ""))
     return [
         f"{report.recipe.kind} of {sentences.names(report.rule.detectors)}; "
         f"{numbers.labelled(report.n, report.positives)}",
@@ -132,6 +129,11 @@ def _lines(report: step.Report, at_hand: LabelsAtHand) -> list[str]:
         *(sentences.joint_sentence(row, report.able, report.budget) for row in report.joint[:2]),
         "Figures are out of fold (10 times 5 folds), and so is the choice of the best single detector.",
     ]
+
+
+def _name(row: Compared) -> str:
+    """What a detector is typed as, or a kind of ensemble in words."""
+    return row.ranked_by if isinstance(row.ranked_by, str) else sentences.kind_name(row.ranked_by)
 
 
 def _cells(figure: Interval) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrate import registry
+from calibrate.report.names import title_of
 from calibrate.report.numbers import UNKNOWN, count, minute, number, share
 from calibrate.report.sentences import drift, labels, weekly
 from calibrate.sanitize import visible
@@ -103,7 +104,7 @@ def _done(done: Weekly) -> Iterator[str]:
         for sentence in (labels.facts(done.at_hand), *labels.open_ones(done.at_hand)):
             yield f"<li>{_text(sentence[:1].upper() + sentence[1:])}</li>"
     for row in done.scored:
-        yield f"<li>{_text(row.detector)}: {_text(weekly.scored(row))}</li>"
+        yield f"<li>{_text(title_of(row.detector))}: {_text(weekly.scored(row))}</li>"
     yield "</ul>"
 
 
@@ -116,7 +117,7 @@ def _lines(done: Weekly) -> Iterator[str]:
         '<i style="background:#009E73"></i> since the release &ensp; <i style="background:#C8941A"></i> threshold</p>'
     )
     for place, line in enumerate(sorted(done.report.lines, key=urgency)):
-        title = f"{_text(line.detector)} · {_text(line.model)} <small>{drift.STATES[line.state]}</small>"
+        title = f"{_text(title_of(line.detector))} · {_text(line.model)} <small>{drift.STATES[line.state]}</small>"
         verdict = _text(drift.line_verdict(line))
         yield f"<section><h3>{title}</h3><p>{verdict}</p>{_chart(line, place)}{_table(line)}</section>"
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from calibrate import registry
 from calibrate.types import Sample
 from calibrate.workflow.certification import attempts
 from calibrate.workflow.detection import configurations
@@ -84,8 +83,3 @@ def _remember(key: str, value: str) -> None:
     if st.query_params.get(key) != value:
         st.query_params.pop("threshold", None)
         st.query_params[key] = value
-
-
-def title(name: str) -> str:
-    """The detector as people know it, with the name that files and commands use."""
-    return f"{registry.get(name).title} ({name})"

@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 
 import streamlit as st
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import ago, count, labelled
 from calibrate.report.sentences import live as sentences
 from calibrate.types import PointVerdict
@@ -82,7 +83,7 @@ def _line(row: LiveThreshold, now: datetime) -> str:
     cells = (_name(row), _promised(row), _precision(row), _flags(row), _checked(row, now))
     against = sentences.against(row)
     why = f'<div class="why bad">{_text(against)}</div>' if against else ""
-    name = _text(sentences.title(row.name))
+    name = _text(title_of(row.name))
     return f'<div class="ts-live week" role="group" aria-label="{name}">{"".join(cells)}{why}</div>'
 
 
@@ -104,7 +105,7 @@ def _name(row: LiveThreshold) -> str:
     kind = "ensemble" if row.ensemble else f"{row.name} {row.limit}"
     state = sentences.state(row)
     mark = f"{_MARKS[row.judged.state.verdict]} {_text(state)}" if row.judged else ""
-    name = _text(sentences.title(row.name))
+    name = _text(title_of(row.name))
     return f'<div title="{_text(kind)}"><small>{_text(row.tier)}</small><b>{name}</b><small>{mark}</small></div>'
 
 

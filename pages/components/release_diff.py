@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import streamlit as st
 
+from calibrate.report.names import title_of
 from calibrate.report.sentences import changes as wording
 from calibrate.report.sentences import impact as sentences
 from calibrate.thresholds import Change, diff
@@ -16,7 +17,7 @@ from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing.impact import DetectorImpact, Impact, impact
 from db import Store
 from pages import shell
-from pages.components.text import plain, title_of
+from pages.components.text import plain
 
 
 def impact_of(store: Store, before: ThresholdsFile, after: ThresholdsFile) -> Impact:

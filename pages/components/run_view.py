@@ -12,6 +12,7 @@ from calibrate import registry
 from calibrate.detectors.base import Detector
 from calibrate.engines.local import is_starting, log_path, start_worker
 from calibrate.errors import UnknownDetector
+from calibrate.report.names import title_of
 from calibrate.report.numbers import about, ago, count, duration, listed
 from calibrate.report.sentences import detection as sentences
 from calibrate.workflow.detection.detect import free_dead, options_of
@@ -19,7 +20,7 @@ from calibrate.workflow.detection.outcomes import failures, retry_specs, state
 from db import Store
 from db.runs import ENDED, STALE, Run
 from pages import shell
-from pages.components.text import plain, title_of, visible
+from pages.components.text import plain, visible
 
 GRACE = timedelta(seconds=20)  # a worker needs this long to start, its imports included
 WORDS = {
@@ -198,7 +199,7 @@ def rows_of(run: Run) -> Iterator[dict[str, Any]]:
     for name, tally in run.counts.items():
         why = "; ".join(f"{reason} ({count(n)})" for reason, n in tally.get("why", {}).items())
         yield {
-            "Detector": name,
+            "Detector": title_of(name),
             "Settings": visible(_changed(run, name), 200),
             "Scored": tally["scored"],
             "Reused": tally["reused"],

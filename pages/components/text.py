@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from html import escape
 
-from calibrate import registry
-from calibrate.errors import TouchstoneError
 from calibrate.sanitize import one_line, visible
 
-__all__ = ["charted", "label", "middle", "plain", "title_of", "visible"]
+__all__ = ["charted", "label", "middle", "plain", "visible"]
 
 # Where Markdown would act on a character. A hyphen within a word, a colon before a blank and the like stay as they are.
 _ACTS = re.compile(r"[\\`*\[\]<>$~|&]|(?<!\w)_|_(?!\w)|:(?=\S)|^[#+\-=]|(?<=\d)[.)](?=\s)")
@@ -46,11 +44,3 @@ def charted(text: str) -> str:
 def middle(text: str, limit: int) -> str:
     """The text cut in the middle: names of models differ at their ends."""
     return text if len(text) <= limit else f"{text[: limit // 2 - 1]}…{text[-(limit - limit // 2) :]}"
-
-
-def title_of(name: str) -> str:
-    """A detector as people know it: "ROUGE-L"; by its identifier where its package is no longer installed."""
-    try:
-        return registry.get(name).title
-    except TouchstoneError:
-        return name

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count, interval, share
 from calibrate.report.sentences import agreement as sentences
 from calibrate.report.sentences import drawing
@@ -119,7 +120,7 @@ def show_sensitivity(store: Store, report: step.AgreementReport) -> None:
         return
     left, right = st.columns([1, 2], gap="large")
     with left:
-        name = st.selectbox("Operating point of", list(points))
+        name = st.selectbox("Operating point of", list(points), format_func=title_of)
         for key, (text, most) in RATES.items():
             st.slider(text, 0.0, most, key=f"agree_{key}", step=0.005, format="percent")
         rates = Errors(st.session_state["agree_misses"], st.session_state["agree_false_calls"])

@@ -9,6 +9,7 @@ import streamlit as st
 
 from calibrate import registry
 from calibrate.orientation import SIGNS
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count, number
 from calibrate.report.sentences import drawing
 from calibrate.stats.sampling.designs import Cut
@@ -101,14 +102,14 @@ def strata_of(store: Store, where: TraceFilter, choice: Choice) -> Mapping[str, 
 
 
 def in_words(sample: Sample) -> str:
-    """The design of a sample: "octave", "stratified by model", "near token_overlap ≤ 0.4"."""
+    """The design of a sample: "octave", "stratified by model", "near Token overlap ≤ 0.4"."""
     if sample.by:
         return f"{sample.design} by {visible(sample.by, 40)}"
     cut = sample.options.cut
     if not cut:
         return sample.design
     sign = SIGNS[registry.get(cut.name).flag_when] if cut.name in registry.names() else "at"
-    limit = f"{visible(cut.name, 40)} {sign} {number(cut.threshold)}"
+    limit = f"{title_of(cut.name)} {sign} {number(cut.threshold)}"
     if sample.design == UNCERTAIN:
         return f"near {limit}"
     return f"{'fresh, ' if sample.options.fresh else ''}flagged by {limit}"
@@ -118,7 +119,7 @@ def _choose_cut(store: Store) -> Cut:
     """A detector and a threshold; by default the saved one, else that of the common recipe."""
     left, right = st.columns([3, 2])
     configs = {config.name: config for config in scored_configs(store)}
-    name = left.selectbox("Detector", list(configs), key="draw_detector")
+    name = left.selectbox("Detector", list(configs), format_func=title_of, key="draw_detector")
     config = configs[name]
     sign = SIGNS[registry.get(name).flag_when]
     threshold = right.number_input(

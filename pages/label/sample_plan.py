@@ -8,6 +8,7 @@ from datetime import datetime
 
 import streamlit as st
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import ago, count, duration, estimate, exact_share, plus_minus, share
 from calibrate.report.sentences import labels
 from calibrate.stats.sampling import designs
@@ -98,7 +99,7 @@ def _show_wish(store: Store, where: TraceFilter, choice: Choice, prevalence: flo
 
 
 def _threshold_of(plan: Plan) -> str:
-    whose = f" of {plan.detector}" if plan.detector else ""
+    whose = f" of {label(title_of(plan.detector))}" if plan.detector else ""
     basis = f"by the labels of {label(plan.sample, 60)}" if plan.sample else "the share assumed hallucinated"
     return f"for a threshold{whose} that flags {share(plan.flag_rate)} of the window, {basis}."
 

@@ -10,6 +10,7 @@ import streamlit as st
 
 from calibrate import settings
 from calibrate.errors import BadInput
+from calibrate.report.names import title_of
 from calibrate.report.numbers import about, count, day, exact_share, interval, limit, share
 from calibrate.report.sentences import figures
 from calibrate.report.sentences import release as sentences
@@ -24,7 +25,7 @@ from db import Store
 from db.points import SavedPoint
 from db.releases import ReleaseRequest
 from pages import shell
-from pages.components.text import label, plain, title_of, visible
+from pages.components.text import label, plain, visible
 from pages.release import checklist_view
 
 TIERS: tuple[Tier, ...] = ("signal", "page", "off")

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from calibrate.report.names import title_of
 from calibrate.report.sentences import labels as sentences
 from calibrate.workflow.releasing import labels_behind as step
 from db import Store
 from db.points import SavedPoint
 from pages import shell
 from pages.components import labels_line
-from pages.components.text import plain, title_of
+from pages.components.text import plain
 
 
 @shell.cached_read(None, *shell.EVIDENCE, "points", entries=100)

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from calibrate import registry
+from calibrate.report.names import title_of
 from calibrate.report.sentences import compare as sentences
 from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.report.tables.compare import COLUMNS
@@ -87,7 +87,7 @@ def choose_series(
 def contrast(store: Store, selection: Selection) -> step.Contrast:
     """The comparison; thousands of resamples take a moment."""
     if selection.detector is None:
-        return step.of_detectors(store, selection.keys, sample=selection.sample)
+        return step.of_detectors(store, selection.keys, selection.names, sample=selection.sample)
     if selection.kind == SETTINGS:
         configs = [store.scores.get_config(key) for key in selection.keys]
         return step.of_settings(store, configs, selection.names, sample=selection.sample)
@@ -133,7 +133,7 @@ def show_table(contrast: step.Contrast) -> None:
 
 
 def _detectors(_: Store, runs: Mapping[str, Sequence[Config]], __: str, ___: str | None) -> dict[Any, str]:
-    return {name: registry.get(name).title for name in runs}
+    return {name: title_of(name) for name in runs}
 
 
 def _settings(_: Store, runs: Mapping[str, Sequence[Config]], detector: str, __: str | None) -> dict[Any, str]:

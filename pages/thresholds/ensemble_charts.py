@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import decimals
 from calibrate.report.sentences.ensembles import compared_name
 from calibrate.stats.ensembles.cascade import Frontier
@@ -62,7 +63,7 @@ def recalls(compared: Sequence[Compared], chosen: str, best: Interval) -> go.Fig
 
 def heat_map(correlation: Correlation) -> go.Figure:
     """Rank correlation of every two detectors, with the number in the cell."""
-    names = [charted(name) for name in correlation.names]
+    names = [charted(title_of(name)) for name in correlation.names]
     heat = {
         "type": "heatmap",
         "z": correlation.rho,

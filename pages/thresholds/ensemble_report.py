@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from calibrate import registry
 from calibrate.errors import BadInput
+from calibrate.report.names import title_of
 from calibrate.report.numbers import (
     count,
     decimal_interval,
@@ -74,7 +74,7 @@ def choose(store: Store, offered: Sequence[str], prevalence: float | None = None
     names = st.multiselect(
         "Detectors",
         offered,
-        format_func=lambda name: registry.get(name).title,
+        format_func=title_of,
         key=NAMES,
         max_selections=MOST,
         placeholder=f"The {step.DEFAULT} that rank best, picked anew in each fold",
@@ -120,7 +120,7 @@ def build_report(store: Store, choice: Choice, sample: str | None) -> step.Repor
 
 
 def _title_or_costliest(name: str) -> str:
-    return registry.get(name).title if name else "the costliest"
+    return title_of(name) if name else "the costliest"
 
 
 def answer(store: Store, report: step.Report) -> None:
@@ -129,7 +129,7 @@ def answer(store: Store, report: step.Report) -> None:
     state = judge_ensemble(wording.document(report))
 
     def head() -> None:
-        sentence = wording.answer(report, registry.get(report.best).title, known_bad=state.known_bad)
+        sentence = wording.answer(report, title_of(report.best), known_bad=state.known_bad)
         first, _, rest = sentence.partition(": ")
         st.markdown(f"{look(state.verdict)[1]} **{plain(first)}:** {plain(rest)}")
         if state.known_bad:
@@ -137,7 +137,7 @@ def answer(store: Store, report: step.Report) -> None:
 
     with verdict_box(state, key="ensemble", head=head):
         if state.known_bad:
-            instead = f"flag with {registry.get(report.best).title} alone, label more, or choose another budget."
+            instead = f"flag with {title_of(report.best)} alone, label more, or choose another budget."
             st.markdown(f"**Instead:** {plain(instead)}")
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.text_input("Name", key="ensemble_name", placeholder="grounding", max_chars=100, width=260)
@@ -192,7 +192,7 @@ def show_figures(report: step.Report) -> None:
     figures, n, apart = report.figures, f"n = {count(report.n)}", report.apart
     recalled = f"Share of {count(report.positives, 'labelled hallucination')} that is flagged"
     flagged = round((figures.flag_rate.value or 0.0) * report.n)
-    against = f"In recall, against {report.best}, on the same folds and resamples"
+    against = f"In recall, against {title_of(report.best)}, on the same folds and resamples"
     difference = "–" if apart.value is None else signed(100 * apart.value, 0)
     named = (
         ("Recall", *lead(figures.recall, report.positives), recalled),
@@ -256,7 +256,7 @@ def show_frontier(report: step.Report) -> None:
     if (frontier := report.frontier) is None:
         return
     price = frontier.price
-    st.header(f"What asking {plain(price.detector)} about less traffic costs in recall", anchor=False)
+    st.header(f"What asking {plain(title_of(price.detector))} about less traffic costs in recall", anchor=False)
     st.plotly_chart(ensemble_charts.frontier(frontier), key="ensemble_frontier", config=charts.CONFIG)
     cost = []
     if price.calls is not None:
@@ -266,7 +266,7 @@ def show_frontier(report: step.Report) -> None:
     if price.seconds:
         cost.append(f"{number(price.seconds, 2)} s a trace")
     st.caption(
-        f"{listed(list(frontier.filters), 6)} let the most suspicious traces through. Median of "
+        f"{listed([title_of(name) for name in frontier.filters], 6)} let the most suspicious traces through. Median of "
         f"{count(price.n, 'score')}: {', '.join(cost)}. Recall on {count(report.positives, 'hallucinated label')} at "
         f"{share(report.budget)} of traffic flagged; nothing is fitted."
     )

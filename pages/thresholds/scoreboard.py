@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count, exact_share, listed
 from calibrate.report.sentences import scoreboard
 from calibrate.report.tables.column import as_csv
@@ -73,7 +74,7 @@ def _silent(board: step.Scoreboard) -> None:
     """Detectors that could score nothing, by reason."""
     reasons: dict[str, list[str]] = {}
     for name, why in scoreboard.silent(board).items():
-        reasons.setdefault(why, []).append(step.title_of(name))
+        reasons.setdefault(why, []).append(title_of(name))
     if reasons:
         st.caption("Could score none of these labels: " + "; ".join(
             f"**{plain(listed(names, 9))}** ({plain(why, 200)})" for why, names in reasons.items()

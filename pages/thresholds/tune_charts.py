@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 
 from calibrate import registry
+from calibrate.report.names import title_of
 from calibrate.report.sentences import figures as wording
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.choosing.pool import Pool
@@ -82,7 +83,7 @@ def show_chart(
         tune_setting.once(
             data,
             ("beside", name, other.config.id, place),
-            partial(made.beside, data, other, title=registry.get(name).title, colour=BESIDE[place]),
+            partial(made.beside, data, other, title=title_of(name), colour=BESIDE[place]),
         )
         for place, (name, other) in enumerate(beside.others.items())
         if not other.sweep.missing
@@ -126,10 +127,6 @@ def show_without_threshold(data: evidence.Evidence) -> None:
     unit, span = registry.get(data.config.name).unit, tune_setting.span_of(data)
     bars = charts.scores_by_label(data.histogram, data.outline.sweep, unit=unit, span=span)
     right.plotly_chart(bars, key="tune_bars", config=charts.CONFIG)
-
-
-def title_of(data: evidence.Evidence) -> str:
-    return registry.get(data.config.name).title
 
 
 def live_threshold(store: Store, data: evidence.Evidence) -> float | None:

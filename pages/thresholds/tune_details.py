@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from calibrate.report.names import title_of
 from calibrate.report.sentences import kinds as kinds_in_words
 from calibrate.report.tables.kinds import columns
 from calibrate.types import OperatingPoint, Sample
@@ -83,7 +84,7 @@ def _kinds(store: Store, what: Beneath) -> None:
     point = _point(store, what)
     figures = figures_by_kind(store, what.data, point.threshold)
     names = {kind.key: kind.name for kind in guides.known_kinds(store)}
-    sentence = kinds_in_words.sentence(tune_charts.title_of(what.data), figures, names)
+    sentence = kinds_in_words.sentence(title_of(what.data.config.name), figures, names)
     if sentence is None:
         st.markdown("**No label names a kind of error yet.**")
         st.caption("Mark spans with kinds, or press a kind after Hallucinated, while you label.")

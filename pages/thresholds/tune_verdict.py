@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from calibrate import registry
 from calibrate.errors import BadInput
+from calibrate.report.names import title_of
 from calibrate.report.numbers import exact_share
 from calibrate.report.sentences import figures as wording
 from calibrate.report.sentences import point_state
@@ -89,7 +89,7 @@ def save(store: Store, data: evidence.Evidence) -> None:
             raise BadInput(NO_REASON)
         operating_points.save_point(store, data, point, state=state, reason=reason, by=shell.user(), now=shell.now())
         st.session_state.update({"tune_stale": True, REASON: ""})
-        title = registry.get(point.detector).title
+        title = title_of(point.detector)
         st.session_state["tune_saved"] = f"Saved: {title} flags at {tune_setting.limit_of(point)}."
 
 
@@ -113,7 +113,7 @@ def _offer_better(store: Store, data: evidence.Evidence, steps: Sequence[BetterS
 
 
 def _in_words(step: BetterStep) -> str:
-    return point_state.better(step, title=registry.get(step.other.detector).title if step.other else None)
+    return point_state.better(step, title=title_of(step.other.detector) if step.other else None)
 
 
 def _take(store: Store, data: evidence.Evidence, step: BetterStep) -> None:
@@ -124,7 +124,7 @@ def _take(store: Store, data: evidence.Evidence, step: BetterStep) -> None:
             policy_controls.take_rule(store, data, Policy("precision", step.target), "bounded")
             st.rerun()
     elif step.kind == BetterKind.OTHER_DETECTOR and step.other:
-        words = f"Look at {label(registry.get(step.other.detector).title)}"
+        words = f"Look at {label(title_of(step.other.detector))}"
         if st.button(words, type="primary", icon=":material/swap_horiz:", key="tune_better"):
             st.query_params["detector"] = step.other.detector
             st.query_params.pop("threshold", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from calibrate import registry
+from calibrate.report.names import title_of
 from calibrate.types import TraceFilter
 from db import Store
 from pages import shell
@@ -52,7 +52,7 @@ def _split(store: Store, view: View, detector: str | None) -> None:
     with shell.guarded():
         left, right = st.columns([5, 8], gap="medium")
         with left:
-            title = registry.get(detector).title if detector else None
+            title = title_of(detector) if detector else None
             opened = st.query_params.get("trace")
             chosen = trace_list.show(store, view, opened=opened, score=title, height=HEIGHT)
             if chosen and chosen != opened:

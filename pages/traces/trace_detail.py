@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from calibrate import registry
+from calibrate.report.names import title_of
 from calibrate.report.numbers import decimals, stamp
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Label, Score, Trace
@@ -116,7 +116,7 @@ def _chosen(scores: dict[str, tuple[Config, Score]], first: str | None, *, heat:
 
 def _title(name: str) -> str:
     """What people call a detector; of one that is not here any more, its name."""
-    return plain(registry.get(name).title if name in registry.names() else name)
+    return plain(title_of(name))
 
 
 def _value(score: Score) -> str:

@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from calibrate import registry
+from calibrate.report.names import title_of
 from calibrate.types import LabelState, TraceFilter
 from calibrate.workflow.detection.configurations import configs_by_detector
 from calibrate.workflow.releasing.history import live_release
@@ -50,7 +51,7 @@ def draw(store: Store) -> tuple[View, str | None]:
     detector = None
     sort = NEWEST
     if scored:
-        titles = {name: registry.get(name).title for name in scored}
+        titles = {name: title_of(name) for name in scored}
         detector = _choice(row, "Scores of", "detector", titles, width=200)
         sort = _choice(row, "Order", "sort", SORT_NAMES, width=210)
     hidden = sum(key in st.query_params for key in (TIMES if blind else HIDDEN))
@@ -110,7 +111,7 @@ def _by_facts(store: Store, detector: str | None) -> dict[str, Any]:
     label = st.selectbox("Label", LABEL_STATES, key="label", bind="query-params")
     low = high = None
     if detector:
-        title = registry.get(detector).title
+        title = title_of(detector)
         left, right = st.columns(2)
         low = left.number_input(f"{title} from", value=None, key="low", bind="query-params", format="%g", step=0.05)
         high = right.number_input("to", value=None, key="high", bind="query-params", format="%g", step=0.05)
@@ -175,7 +176,7 @@ def _scored(store: Store) -> dict[str, int]:
     live = live_release(store)
     released = set(live.detectors) if live else set()
     configs = {name: scored[-1].id for name, scored in configs_by_detector(store).items()}
-    return dict(sorted(configs.items(), key=lambda each: (each[0] not in released, registry.get(each[0]).title)))
+    return dict(sorted(configs.items(), key=lambda each: (each[0] not in released, title_of(each[0]))))
 
 
 def _midnight(day: date | None) -> datetime | None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from calibrate.report.names import title_of
 from calibrate.report.sentences import drift as sentences
 from calibrate.report.sentences import kinds as kind_sentences
-from calibrate.report.sentences import live
 from calibrate.workflow.evidence.kinds import figures_by_kind
 from calibrate.workflow.labelling import guides
 from calibrate.workflow.releasing.history import read_release
@@ -78,7 +78,7 @@ def _drift(standing: Standing) -> None:
         left, _ = st.columns([1, 2])
         chosen = left.selectbox(
             "Detector", options, index=options.index(requested) if requested in options else 0,
-            format_func=lambda name: name if name == EVERY else live.title(name), key="drift_detector",
+            format_func=lambda name: name if name == EVERY else title_of(name), key="drift_detector",
         )  # fmt: skip
         if chosen == EVERY:
             st.query_params.pop("detector", None)
@@ -117,7 +117,7 @@ def _kinds(store: Store, release: Release) -> None:
             continue
         data = evidence_choice.evidence_of(store, config, evidence_choice.sample_names(sample))
         figures = figures_by_kind(store, data, entry.threshold)
-        if sentence := kind_sentences.sentence(live.title(name), figures, names):
+        if sentence := kind_sentences.sentence(title_of(name), figures, names):
             findings.append(f"{sentence}.")
     for sentence in findings:
         st.markdown(plain(sentence, 700))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count, listed, share
 from calibrate.report.sentences import drift as sentences
-from calibrate.report.sentences import live
 from calibrate.report.tables.drift import ON_PAGE
 from calibrate.report.weekly_html import figure, unit, urgency
 from calibrate.workflow.watching.drift_report import DetectorDrift, Report
@@ -51,7 +51,7 @@ def show_charts(lines: Sequence[DetectorDrift]) -> None:
 
 
 def _chart(line: DetectorDrift) -> None:
-    st.markdown(f"**{plain(live.title(line.detector))}**{_badge(line)}  \n:gray[:small[{_model(line)}]]")
+    st.markdown(f"**{plain(title_of(line.detector))}**{_badge(line)}  \n:gray[:small[{_model(line)}]]")
     st.plotly_chart(figure(line), config=CONFIG, key=f"drift-{line.detector}-{line.model}")
     score_unit = unit(line.detector)  # as a title of its axis a narrow card would cut it
     verdict = plain(sentences.line_verdict(line), 400)

@@ -6,8 +6,8 @@ from datetime import datetime
 
 import streamlit as st
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import listed, minute
-from calibrate.report.sentences import live
 from calibrate.types import TraceFilter
 from db import Store
 from db.decisions import StoredDecision
@@ -36,7 +36,7 @@ def show(store: Store) -> None:
 
 def _line(trace_id: str, at: datetime | None, decision: StoredDecision) -> None:
     when = minute(at) if at else "undated"
-    by = listed([live.title(name) for name in decision.flags])
+    by = listed([title_of(name) for name in decision.flags])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.page_link(
             shell.page("traces"),

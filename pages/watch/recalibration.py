@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count, decimals
 from calibrate.report.sentences import impact, recalibration
 from calibrate.report.sentences.labels import caution as caution_of
@@ -58,7 +59,9 @@ def show_points(outcome: step.Outcome) -> None:
     )
     for redone in outcome.redone:
         if remark := recalibration.remark(redone):
-            st.caption(f":material/gavel: **{plain(redone.due.name)}**: {plain(remark.replace('`', ''), 400)}.")
+            st.caption(
+                f":material/gavel: **{plain(title_of(redone.due.name))}**: {plain(remark.replace('`', ''), 400)}."
+            )
 
 
 def show_curves(redone: Sequence[step.Redone]) -> None:
@@ -79,7 +82,7 @@ def show_curves(redone: Sequence[step.Redone]) -> None:
 
 def _curve(redone: step.Redone) -> None:
     assert redone.after is not None
-    st.markdown(f"**{plain(redone.due.name)}**  \n:gray[:small[{plain(', '.join(redone.due.changes), 200)}]]")
+    st.markdown(f"**{plain(title_of(redone.due.name))}**  \n:gray[:small[{plain(', '.join(redone.due.changes), 200)}]]")
     named = [("now", redone.after.sweep)]
     if redone.before is not None and not redone.before.sweep.missing:
         named.insert(0, ("as released", redone.before.sweep))
@@ -99,5 +102,5 @@ def show_impact(outcome: step.Outcome) -> None:
     for name in outcome.left_out:
         st.caption(
             f":material/warning: The ensemble {plain(name, 60)} was made from scores that have changed, and is left "
-            "out: make it again and save it on the Ensemble page."
+            "out: make it again and save it on the Combine page."
         )

@@ -8,8 +8,9 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count, estimate, exact_share, interval, labelled, share
-from calibrate.report.sentences import labels, live
+from calibrate.report.sentences import labels
 from calibrate.report.sentences import recheck as sentences
 from calibrate.thresholds.model import Metrics, ThresholdsFile
 from calibrate.types import TraceFilter
@@ -33,7 +34,7 @@ def choose(store: Store, file: ThresholdsFile) -> tuple[str, str | None]:
     rechecked = [name for name in names if step.newest(store, name)]
     first = requested if requested in names else next(iter(rechecked), names[0])
     with left:
-        name = st.selectbox("Detector", names, index=names.index(first), format_func=live.title)
+        name = st.selectbox("Detector", names, index=names.index(first), format_func=title_of)
     with right:
         options = [EVERY, *models]
         chosen = st.selectbox(

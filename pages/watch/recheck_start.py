@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 
 import streamlit as st
 
-from calibrate.report.sentences import live
+from calibrate.report.names import title_of
 from calibrate.report.sentences import recheck as sentences
 from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds.model import DetectorEntry
@@ -63,7 +63,7 @@ def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, 
             "never begins before the release.",
         )  # fmt: skip
         st.button(
-            f"Recheck {plain(live.title(detector))} again" if again else f"Recheck {plain(live.title(detector))}",
+            f"Recheck {plain(title_of(detector))} again" if again else f"Recheck {plain(title_of(detector))}",
             type="secondary" if again else "primary",
             icon=":material/fact_check:",
             disabled=target is None,

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import streamlit as st
 
+from calibrate.report.names import title_of
 from calibrate.report.sentences import live as sentences
 from calibrate.workflow.watching.live import Due, LiveThreshold
 from calibrate.workflow.week.standing import Standing
@@ -39,7 +40,7 @@ def show(standing: Standing, now: datetime) -> bool:
 
 def _actions(row: LiveThreshold, *, first: bool) -> None:
     """The action that is due, and a menu of the others. An ensemble is rechecked through its parts."""
-    name = sentences.title(row.name)
+    name = title_of(row.name)
     due = row.due
     if due is not None and st.button(
         sentences.ACTIONS[due], type="primary" if first else "secondary", icon=_ICONS[due], key=f"due-{row.name}",

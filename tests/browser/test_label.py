@@ -181,7 +181,17 @@ def test_labelling_is_blind(app: Any, visit: Any) -> None:
     page = visit("/label?sample=labelling&user=flora")
     showing(page, "one")
     seen = page.locator(".stMain").inner_text() + page.locator("article.card").inner_text()
-    for hidden in ("0.98", "token_overlap", "secret-model-7", "for-sure", "ann", "bea", "you said", "Gold"):
+    for hidden in (
+        "0.98",
+        "token_overlap",
+        "Token overlap",
+        "secret-model-7",
+        "for-sure",
+        "ann",
+        "bea",
+        "you said",
+        "Gold",
+    ):
         assert hidden not in seen
 
 

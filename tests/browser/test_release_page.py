@@ -83,7 +83,7 @@ def test_one_click_rolls_back_once(own: App, page: Any) -> None:
 def test_a_worse_point_needs_a_reason_and_a_second_person(own: App, page: Any) -> None:
     save(own.store, "manual:0.2")
     page.reload()
-    page.get_by_text(f"{DETECTOR} is worse than in v").wait_for()
+    page.get_by_text("Token overlap is worse than in v").wait_for()
     settled(page)
     (check,) = [row.check for row in _seen(own) if row.check]
     assert check.paired

@@ -144,11 +144,11 @@ def test_from_nothing_to_a_recalibrated_release(own: App, browser: Any) -> None:
         page.locator(".touchstone-surface[data-open=yes]").wait_for()
         page.keyboard.press("a")
         until(page, partial(_labelled, store, one.sample_id, number + 1))
-    page.get_by_text(f"{NAME} fell below").first.wait_for()
+    page.get_by_text("Token overlap fell below").first.wait_for()
     page.get_by_role("button", name="Recalibrate").click()
 
     # Recalibrate: what a recheck labels is flagged, so the labels that choose are the same, and so are the thresholds.
-    page.get_by_text(f"{NAME} fell below").first.wait_for()
+    page.get_by_text("Token overlap fell below").first.wait_for()
     page.get_by_text("The same policies on these labels give the same thresholds").wait_for()
     page.get_by_text("in, label some of its answers").wait_for()
     page.get_by_role("link", name="Draw a sample").click()

@@ -111,7 +111,7 @@ PLAN = Plan({}, {"random": 0.12, "octave": 0.08}, 0.05, "rouge_l", None)
 
 def test_a_plan_says_what_it_is_for_and_what_it_stands_on() -> None:
     """A rate that labels tell is not assumed."""
-    start = "for a threshold of rouge_l that flags 5% of the window, "
+    start = "for a threshold of ROUGE-L that flags 5% of the window, "
     assert _threshold_of(PLAN) == f"{start}the share assumed hallucinated."
     told = Plan(PLAN.labels, PLAN.halfwidth, 0.05, "rouge_l", "w46")
     assert _threshold_of(told) == f"{start}by the labels of w46."

@@ -11,7 +11,7 @@ def test_the_sentence_says_which_way_and_by_how_much() -> None:
     moved = Shift(before, now, 0.1, 0.0001, 0.0001, 0.0001, 0.1)
     text = comparison("citation_grounding", moved, Moved(scores=True, flags=True, coverage=True))
     assert text == (
-        "scores moved: citation_grounding is lower by 0.08 (median 0.61 → 0.53, n = 2,000 → 213); it flags 9% of "
+        "scores moved: Citation grounding is lower by 0.08 (median 0.61 → 0.53, n = 2,000 → 213); it flags 9% of "
         "traffic, 4.1% before (n = 2,000 → 300); it could score 71% of traces, 100% before (n = 2,000 → 300)"
     )
     quiet = Shift(before, now, 0.01, 0.4, 0.5, 1.0, 0.0912)

@@ -28,7 +28,7 @@ def test_better_is_said_only_beyond_the_interval(difference: Interval, says: str
     said = " ".join(comparison(0.05, RECALL, "rouge_l", BEST, difference, positives=62))
     assert said.startswith(
         "Flags 5% of traffic and finds about 34% (22–48) of hallucinations (62 labelled); "
-        "the single detector that ranks best in each fold (AUROC), rouge_l on all labels, finds 30% (20–42)."
+        "the single detector that ranks best in each fold (AUROC), ROUGE-L on all labels, finds 30% (20–42)."
     )
     assert says in said
     assert ("finds more" in said) == (difference.low is not None and difference.low > 0)
@@ -50,7 +50,7 @@ def test_one_point_is_one_point_and_zero_has_no_sign() -> None:
 def test_the_joint_rate_has_its_interval() -> None:
     found = Joint(1, Interval(0.145, 0.11, 0.19))
     assert joint_sentence(found, ("nli", "bleu"), 0.05) == (
-        "Were nli and bleu each to flag 5% of traffic, at least one would flag 14% (11–19%) of clean traces."
+        "Were NLI and BLEU precision each to flag 5% of traffic, at least one would flag 14% (11–19%) of clean traces."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import UNKNOWN, count, decimal_interval, decimals, interval, listed, number, share
 from calibrate.sanitize import one_line
 from calibrate.stats.labels.agreement import Agreement
@@ -70,11 +71,12 @@ def coefficient_interval(figure: Interval) -> str:
 
 
 def doubts(suspect: Suspect) -> list[str]:
-    """Say which detectors speak against a label: "token_overlap 0.12, more suspicious than 97% of the clean"."""
+    """Say which detectors speak against a label: "Token overlap 0.12, more suspicious than 97% of the clean"."""
     gold = suspect.row.gold
     than = "less" if gold == "hallucinated" else "more"
     return [
-        f"{doubt.detector} {number(doubt.value, 3)}, {than} suspicious than {share(doubt.beyond)} of the {gold}"
+        f"{title_of(doubt.detector)} {number(doubt.value, 3)}, {than} suspicious than {share(doubt.beyond)} of the "
+        f"{gold}"
         for doubt in suspect.doubt.reasons
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from calibrate.orientation import SIGNS
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count, estimate, exact_share, number, share
 from calibrate.stats.certification.certificates import NotCertifiable, Offer, Plan, Shortfall, ShortfallReason, Step
 from calibrate.stats.certification.forecast import POWER, SIZES
@@ -24,7 +25,7 @@ def overturned(change: Overturned) -> str:
     sure = change.guarantee
     unsure = f" and {count(change.unsure)} of the rest are unsure or disputed" if change.unsure else ""
     return (
-        f"labels of {change.detector} have changed since it was certified: {count(sure.hallucinated)} of "
+        f"labels of {title_of(change.detector)} have changed since it was certified: {count(sure.hallucinated)} of "
         f"{count(sure.labels)} were hallucinated, {count(change.hallucinated)} are now{unsure}. The certificate no "
         "longer holds: certify it anew"
     )

@@ -6,17 +6,18 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count
 from calibrate.workflow.detection.outcomes import Failure
 
 
 def failed(failure: Failure) -> str:
-    """Write "judge_yes_no failed on all 80 traces: the endpoint did not answer"."""
+    """Write "Judge: yes or no failed on all 80 traces: the endpoint did not answer"."""
     why = failure.why.rstrip(".") or "no reason given"
     traces = "its only trace" if failure.tried == 1 else f"all {count(failure.tried, 'trace')}"
     if failure.failed < failure.tried:
         traces = f"{count(failure.failed)} of {count(failure.tried, 'trace')} and scored none"
-    return f"{failure.detector} failed on {traces}: {why}."
+    return f"{title_of(failure.detector)} failed on {traces}: {why}."
 
 
 def retry(failures: Sequence[Failure], scope: Mapping[str, Any], params: Sequence[str] = ()) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import about, count, number, share, stamp
 from calibrate.sanitize import visible
 from calibrate.stats.monitoring.drift import ENOUGH, GROUPS, Moved, Shift
@@ -80,7 +81,7 @@ def _line_parts(line: DetectorDrift) -> Iterator[str]:
     if line.shift is not None and line.moved is not None:
         yield comparison(line.detector, line.shift, line.moved)
     elif line.gap is not None:
-        yield f"{line.detector}: {_gap(line.gap)}: run `detect {line.detector} --all`"
+        yield f"{title_of(line.detector)}: {_gap(line.gap)}: run `detect {line.detector} --all`"
     if line.baseline:
         yield baseline(line)
     if line.urgent:
@@ -101,28 +102,28 @@ def baseline(line: DetectorDrift) -> str:
 
 
 def comparison(detector: str, shift: Shift, moved: Moved) -> str:
-    """Say what moved: "scores moved: nli is lower by 0.08 (median 0.61 → 0.53, n = 2,000 → 300)"."""
-    before, now = shift.before, shift.now
+    """Say what moved: "scores moved: NLI is lower by 0.08 (median 0.61 → 0.53, n = 2,000 → 300)"."""
+    before, now, name = shift.before, shift.now, title_of(detector)
     n, traces = (f"n = {count(a)} → {count(b)}" for a, b in ((before.scored, now.scored), (before.traces, now.traces)))
     parts = []
     if moved.scores and shift.difference is not None:
-        parts.append(f"scores moved: {detector} {_change(shift, n)}")
+        parts.append(f"scores moved: {name} {_change(shift, n)}")
     for changed, verb, rates in (
         (moved.flags, "flags {} of traffic", (before.flag_rate, now.flag_rate)),
         (moved.coverage, "could score {} of traces", (before.coverage, now.coverage)),
     ):
         if changed and None not in rates:
-            subject = "it" if parts else detector
+            subject = "it" if parts else name
             parts.append(f"{subject} {verb.format(share(rates[1]))}, {share(rates[0])} before ({traces})")
     if parts:
         return "; ".join(parts)
     if min(before.groups, now.groups) < GROUPS <= ENOUGH <= min(before.scored, now.scored):
         sources = f"{count(before.groups)} → {count(now.groups, 'source')}; {GROUPS} on each side at least"
-        return f"{detector}: too few sources to tell (the traces come from {sources})"
+        return f"{name}: too few sources to tell (the traces come from {sources})"
     if shift.p_scores is None:
-        return f"{detector}: too few scores to tell ({n}; {ENOUGH} on each side at least)"
+        return f"{name}: too few scores to tell ({n}; {ENOUGH} on each side at least)"
     visible_shift = f": a shift of {about(shift.visible)} would have been seen" if shift.visible else ""
-    return f"{detector}: no change seen ({n}{visible_shift})"
+    return f"{name}: no change seen ({n}{visible_shift})"
 
 
 def _change(shift: Shift, n: str) -> str:
@@ -147,7 +148,7 @@ def _gap(gap: Gap) -> str:
 
 
 def _detectors(lines: tuple[DetectorDrift, ...], *states: DriftState) -> str:
-    return ", ".join(sorted({line.detector for line in lines if line.state in states}))
+    return ", ".join(sorted({title_of(line.detector) for line in lines if line.state in states}))
 
 
 def _model(line: DetectorDrift) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import UNKNOWN, count, estimate, exact_share, interval, listed, points, share
 from calibrate.report.sentences.figures import not_bounded
 from calibrate.stats.ensembles.combine import FEW, Kind, Recipe
@@ -26,7 +27,7 @@ def against(difference: Interval) -> str:
 
 def compared_name(row: Compared) -> str:
     """Name a detector, or a kind of ensemble in words."""
-    return row.ranked_by if isinstance(row.ranked_by, str) else kind_name(row.ranked_by)
+    return title_of(row.ranked_by) if isinstance(row.ranked_by, str) else kind_name(row.ranked_by)
 
 
 def kind_name(recipe: Recipe) -> str:
@@ -34,7 +35,7 @@ def kind_name(recipe: Recipe) -> str:
     names: dict[Kind, str] = {
         "k_of_n": "any of them" if recipe.k == 1 else f"at least {recipe.k}",
         "logistic": "logistic",
-        "cascade": f"cascade, {recipe.expensive} last",
+        "cascade": f"cascade, {title_of(recipe.expensive)} last",
     }
     return names[recipe.kind]
 
@@ -82,7 +83,7 @@ def comparison(
         ]
     return [
         f"Flags {share(flagged)} of traffic and finds about {_recall(recall)} of hallucinations ({count(positives)} "
-        f"labelled); the single detector that ranks best in each fold (AUROC), {best} on all labels, finds "
+        f"labelled); the single detector that ranks best in each fold (AUROC), {title_of(best)} on all labels, finds "
         f"{_recall(best_recall)}.",
         _verdict(difference),
     ]
@@ -120,15 +121,16 @@ def _notes(report: Report) -> Iterator[str]:
         )
     for name, threshold in sorted(report.each.items()):
         if threshold is None:
-            yield f"{name} alone cannot flag as little as {share(report.budget)}: more share its most suspicious score."
+            little = share(report.budget)
+            yield f"{title_of(name)} alone cannot flag as little as {little}: more share its most suspicious score."
     for name, coverage in report.coverage.items():
         if coverage < COVERED:
-            yield f"{name} can score only {share(coverage)} of the traffic."
+            yield f"{title_of(name)} can score only {share(coverage)} of the traffic."
 
 
 def picking(picks: Mapping[str, int], members: Sequence[str], dealt: int) -> str:
     """Say how the members were picked, and how often each was: "a in 50 of 50 training folds, b in 31 …"."""
-    times = listed([f"{name} in {count(times)}" for name, times in picks.items()], most=8)
+    times = listed([f"{title_of(name)} in {count(times)}" for name, times in picks.items()], most=8)
     return (
         f"Nobody named the members: they are the {count(len(members))} detectors that rank best, picked anew in each "
         f"of {count(dealt)} training folds, so that the figures are of the picking too ({times}); the ensemble is of "
@@ -179,7 +181,7 @@ def difference_words(difference: Interval) -> str:
 
 def names(detectors: Sequence[str]) -> str:
     """Join all names: "a, b and c"."""
-    return listed(detectors, most=len(detectors))
+    return listed([title_of(name) for name in detectors], most=len(detectors))
 
 
 def _verdict(difference: Interval) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from calibrate.errors import TouchstoneError
 from calibrate.orientation import SIGNS
+from calibrate.report.names import title_of
 from calibrate.report.numbers import about, count, decimals, difference, exact_share, number, share
 from calibrate.report.numbers import interval as interval_of
 from calibrate.report.sentences.certification import tested
@@ -225,8 +226,8 @@ def cautions(point: OperatingPoint, *, not_run: int = 0) -> list[str]:
     labels, unscored = count(point.n, "labelled trace"), point.n - _scored(point)
     if not_run:
         notes.append(
-            f"{point.detector} was not run on {count(not_run)} of {labels} (detect {point.detector}); until it is, "
-            "they count as not flagged, and hallucinations among them as missed."
+            f"{title_of(point.detector)} was not run on {count(not_run)} of {labels} (detect {point.detector}); until "
+            "it is, they count as not flagged, and hallucinations among them as missed."
         )
     if unscored > not_run:
         notes.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import about, count, interval, labelled, share
 from calibrate.stats.intervals.flag_differences import Paired
 from calibrate.types import Interval
@@ -47,7 +48,8 @@ def a_day(impact: Impact) -> list[tuple[str, str, str]]:
 
 def _unknown(unknown: Unknown) -> str:
     if unknown.reason == "not run":
-        return f"v{unknown.version} asks {unknown.detector}, which has no scores of these labels as it was released"
+        asks = f"v{unknown.version} asks {title_of(unknown.detector or '')}"
+        return f"{asks}, which has no scores of these labels as it was released"
     if unknown.reason == "samples differ":
         return "its points were chosen on different samples"
     return unknown.error or "its points share no labels"
@@ -78,12 +80,12 @@ def _daily(rate: Interval, per_day: float) -> Interval:
 
 
 def detector(row: DetectorImpact) -> str:
-    """Describe one detector before and after: "rouge_l: flags at ≤ 0.75 (was ≤ 0.6667), precision 63% of …".
+    """Describe one detector before and after: "ROUGE-L: flags at ≤ 0.75 (was ≤ 0.6667), precision 63% of …".
 
     In tier off it flags nothing by itself; an ensemble may read it.
     """
     if row.after is None:
-        return f"{row.detector} leaves"
+        return f"{title_of(row.detector)} leaves"
     before, after = (side(row, new=new) for new in (False, True))
     limit = "flags nothing by itself in tier off, its point is at {}" if row.after.tier == "off" else "flags at {}"
     parts = [
@@ -92,7 +94,7 @@ def detector(row: DetectorImpact) -> str:
     ]
     pair = row.check.paired if row.check else None
     labels = f"; both on {count(pair.n, 'label')}" if pair else ""
-    return f"{row.detector}{'' if row.before else ' comes in'}: {', '.join(parts)}{labels}"
+    return f"{title_of(row.detector)}{'' if row.before else ' comes in'}: {', '.join(parts)}{labels}"
 
 
 def side(row: DetectorImpact, *, new: bool) -> tuple[str, str, str, str]:
@@ -120,18 +122,16 @@ def worse(check: Check) -> str:
         for loss in check.losses
     ]
     labels = count(check.paired.n, "label")
-    return f"{check.detector} is worse than in v{check.of} on the same {labels}: {' and '.join(losses)}"
+    return f"{title_of(check.detector)} is worse than in v{check.of} on the same {labels}: {' and '.join(losses)}"
 
 
 def missing(check: Check) -> str:
     """Say why a detector cannot be compared with the live release, and how it could be."""
+    name = title_of(check.detector)
     if not isinstance(check.missing, NotRun):
-        return f"{check.detector} cannot be compared with v{check.of}: {check.missing}"
+        return f"{name} cannot be compared with v{check.of}: {check.missing}"
     entry = check.missing.entry
-    text = (
-        f"{check.detector} cannot be compared with v{check.of} on the same labels: it was not run on them as it was "
-        "released"
-    )
+    text = f"{name} cannot be compared with v{check.of} on the same labels: it was not run on them as it was released"
     if check.missing.version != entry.version:
         here = f"this Touchstone has version {check.missing.version}, which scores otherwise"
         return f"{text} (version {entry.version}; {here})"

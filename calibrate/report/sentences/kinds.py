@@ -17,7 +17,7 @@ NOTE = (
 
 
 def sentence(detector: str, figures: KindFigures, names: Mapping[str, str]) -> str | None:
-    """ "token_overlap finds, by kind: fabrication 80% (12 of 15, 55–93%); …"; None where no label names a kind.
+    """ "Token overlap finds, by kind: fabrication 80% (12 of 15, 55–93%); …"; None where no label names a kind.
 
     `names` are what labellers read, by key.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count, estimate, listed, number, share
 from calibrate.stats.labels.undecided import Reach, Settled
 from calibrate.types import Interval
@@ -45,14 +46,14 @@ def caution(labels: Caution | None) -> str | None:
 
 
 def _unlike(labels: Caution) -> str:
-    """ "… 72% of its labels and 18% of the traffic have a token_overlap of 0.31 or less …"."""
+    """ "… 72% of its labels and 18% of the traffic have a Token overlap of 0.31 or less …"."""
     where = ""
     if labels.doubt is not None:
         unlike = labels.doubt.unlike
         where = (
             f": {share(unlike.of_labels)} of its labels and {share(unlike.of_traffic)} of the traffic have a "
-            f"{labels.doubt.detector} of {number(unlike.score)} or less, which a random draw gives less often than "
-            "once in a thousand"
+            f"{title_of(labels.doubt.detector)} of {number(unlike.score)} or less, which a random draw gives less "
+            "often than once in a thousand"
         )
     return (
         f"The sample {labels.sample} is said to be random, and is not like the traffic{where}. These figures are of "
@@ -167,7 +168,7 @@ def behind(points: Mapping[str, LabelsBehind]) -> list[str]:
         of = labels.sample or "all labels"
         lines += [f"{of}: {line}" for line in (facts(labels.evidence), *open_ones(labels.evidence))]
         if settled := settled_point(labels.settled):
-            lines.append(f"{name}: {settled}")
+            lines.append(f"{title_of(name)}: {settled}")
     return list(dict.fromkeys(lines))
 
 

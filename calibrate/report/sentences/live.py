@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from calibrate import registry
 from calibrate.report.numbers import ago, count, day, estimate, exact_share, labelled, listed, period, share
 from calibrate.report.sentences import drift as drifting
 from calibrate.report.sentences import point_state
@@ -21,11 +20,6 @@ ACTIONS = {
     Due.RECHECK: "Recheck",
     Due.SCORE: "Score the traffic",
 }
-
-
-def title(name: str) -> str:
-    """The name that people know a detector by: "Token overlap"; an ensemble's own, or that of one no longer here."""
-    return registry.get(name).title if name in registry.names() else one_line(name, 60)
 
 
 def promised(row: LiveThreshold) -> str:

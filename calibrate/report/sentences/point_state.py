@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import about, count, estimate, exact_share, interval, share
 from calibrate.report.sentences.figures import capitalised, chance_words
 from calibrate.types import OperatingPoint, PointState, PointVerdict, StateReason
@@ -41,7 +42,7 @@ def in_short(state: PointState) -> str:
 def against(name: str, state: PointState, reason: str) -> str:
     """Say that something is released though known to be bad, and for what reason."""
     given = f" Released all the same: {reason}" if reason else " No reason was given."
-    return f"{name}: {_lowered(headline(state))}. {sentence(state)}{given}"
+    return f"{title_of(name)}: {_lowered(headline(state))}. {sentence(state)}{given}"
 
 
 def better(step: BetterStep, *, title: str | None = None) -> str:

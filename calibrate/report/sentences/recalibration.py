@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count
 from calibrate.report.sentences import certification, figures, impact, point_state, recheck
 from calibrate.workflow.upgrade.planning import Plan
@@ -17,7 +18,7 @@ def reasons(plan: Plan) -> list[str]:
 
 def doubts(outcome: Outcome) -> list[str]:
     """List what asks for a reason before it is released."""
-    bad = [f"{judged.name}: {point_state.in_short(judged.state).rstrip('.')}" for judged in outcome.known_bad]
+    bad = [f"{title_of(judged.name)}: {point_state.in_short(judged.state).rstrip('.')}" for judged in outcome.known_bad]
     return [*(impact.worse(check) for check in outcome.worse), *bad]
 
 
@@ -52,7 +53,7 @@ def remark(redone: Redone) -> str | None:
 def _reasons(plan: Plan) -> Iterator[str]:
     release = f"v{plan.release.version}"
     for due in plan.upgraded:
-        yield f"{due.name} is not what {release} was made with: {', '.join(due.changes)}"
+        yield f"{title_of(due.name)} is not what {release} was made with: {', '.join(due.changes)}"
     for state in plan.fallen:
         yield recheck.verdict(state).rstrip(".")
     if plan.new_labels:

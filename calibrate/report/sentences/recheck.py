@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shlex import quote
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count, day, exact_share, interval, share
 from calibrate.report.numbers import period as days
 from calibrate.sanitize import visible
@@ -17,7 +18,7 @@ ENOUGH = 120
 
 def verdict(at: State) -> str:
     """Say what is known of the precision, and of which traffic."""
-    name, plan = at.recheck.detector, at.plan
+    name, plan = title_of(at.recheck.detector), at.plan
     target, evidence, where = exact_share(plan.target), _evidence(at), f"in the traffic of {period(plan)}"
     unsure = f"; {count(at.unsure)} unsure" if at.unsure else ""
     if at.decision == "holds":
@@ -89,7 +90,8 @@ def next_step(at: State) -> str:
     if at.decision == "holds":
         return "nothing to do: the threshold stays"
     if at.decision == "fell below":
-        return f"choose a stricter threshold, or recalibrate: `recalibrate`; until then put {name} into tier signal"
+        stricter = "choose a stricter threshold, or recalibrate: `recalibrate`"
+        return f"{stricter}; until then put {title_of(name)} into tier signal"
     if at.waiting:
         return (
             f"label the first trace of {at.sample.name} that has no label (unsure, if you cannot tell): "

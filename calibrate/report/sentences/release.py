@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from calibrate.report.names import title_of
 from calibrate.report.sentences import point_state
 from calibrate.sanitize import visible
 from calibrate.thresholds.model import ThresholdsFile
@@ -22,14 +23,14 @@ def on_offer(version: int, offer: OnOffer) -> list[str]:
 def _on_offer(version: int, offer: OnOffer) -> Iterator[str]:
     if offer.newer:
         yield (
-            f"{', '.join(offer.newer)}: what is saved is newer than the live release, whose own is no longer in the "
-            "store; the next release would bring it, unless another is chosen and saved"
+            f"{', '.join(map(title_of, offer.newer))}: what is saved is newer than the live release, whose own is no "
+            "longer in the store; the next release would bring it, unless another is chosen and saved"
         )
     else:
         saved = "points and ensembles" if offer.file.ensembles else "points"
         yield f"v{version}'s {saved} are on offer again: the next release starts from them"
     if offer.added:
-        names = ", ".join(offer.added)
+        names = ", ".join(map(title_of, offer.added))
         yield f"v{version} has no {names}, on offer with a saved point: leave out what shall not come back"
 
 
@@ -66,8 +67,8 @@ def caution(name: str, tier: Tier, strength: Strength) -> str | None:
     if tier != "page" or strength == "certified":
         return None
     return (
-        f"{name} pages people, and its precision is {strength}, not certified: certify it first (`certify {name}`, or "
-        "the Tune page), or release it as signal"
+        f"{title_of(name)} pages people, and its precision is {strength}, not certified: certify it first "
+        f"(`certify {name}`, or the Tune page), or release it as signal"
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count, decimal_interval, decimals, difference, listed
 from calibrate.report.sentences import figures
 from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.stats.intervals.best_of_many import Verdict
 from calibrate.stats.sweep.sweep import RANKABLE
 from calibrate.types import Interval
-from calibrate.workflow.tuning.scoreboard import OVERLAP, Against, AtPoint, Scoreboard, Silence, title_of
+from calibrate.workflow.tuning.scoreboard import OVERLAP, Against, AtPoint, Scoreboard, Silence
 
 
 def sentences(board: Scoreboard) -> list[str]:
@@ -25,7 +26,7 @@ def _sentences(board: Scoreboard) -> Iterator[str]:
     else:
         best, many = board.line(board.leader), len(board.ranked)
         yield (
-            f"{best.title} leads with an AUROC of {_auroc(best.auroc)} ({count(best.scored)} of "
+            f"{title_of(best.name)} leads with an AUROC of {_auroc(best.auroc)} ({count(best.scored)} of "
             f"{count(best.n, 'label')} scored, {count(best.positives)} of the {count(best.n)} hallucinated)"
             f"{f'; the highest of {count(many)} is flattered' if many > 1 else ''}."
         )
@@ -35,10 +36,13 @@ def _sentences(board: Scoreboard) -> Iterator[str]:
     if caution := caution_of(board.caution):
         yield f"{caution}."
     if OVERLAP not in {line.name for line in board.lines} | set(board.silent):
-        yield f"The baseline {OVERLAP} has no scores: run it, a detector that does not beat it adds nothing."
+        baseline = title_of(OVERLAP).lower()
+        yield f"The baseline {baseline} has no scores: run it, a detector that does not beat it adds nothing."
     # A detector that was not run on every label: that is no lack of coverage.
     if waiting := [
-        f"{line.title} on {count(line.not_run)} of {count(line.n, 'label')}" for line in board.lines if line.not_run
+        f"{title_of(line.name)} on {count(line.not_run)} of {count(line.n, 'label')}"
+        for line in board.lines
+        if line.not_run
     ]:
         yield f"Not run: {', '.join(waiting)}. Coverage is of the rest; recall counts what was not run as not flagged."
 
@@ -48,13 +52,13 @@ def _best(board: Scoreboard) -> str:
     others = count(len(board.ranked) - 1, "other")
     if not board.may_be_best:
         return f"It is shown to rank better than {'each of ' if len(board.ranked) > 2 else ''}the {others}."
-    rivals = listed([board.line(name).title for name in board.may_be_best], most=6)
+    rivals = listed([title_of(name) for name in board.may_be_best], most=6)
     return f"It is not shown to be the best: of the {others}, {rivals} may rank as well or better."
 
 
 def _comparison(against: Against, board: Scoreboard) -> str:
-    second, result = board.line(against.other), against.result
-    name = f"the baseline {title_of(against.other).lower()}" if second.baseline else f"the next best, {second.title}"
+    result, title = against.result, title_of(against.other)
+    name = f"the baseline {title.lower()}" if board.line(against.other).baseline else f"the next best, {title}"
     labels = f"{count(result.n, 'label')} that both scored"
     if result.auroc.low is None or result.auroc.high is None:
         return f"Over {name}: {labels} do not say how far apart they are."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count, duration, listed, share
 from calibrate.report.sentences import live, point_state
 from calibrate.sanitize import one_line
@@ -70,8 +71,8 @@ def _fix(state: Week) -> Todo:
     reason = f" Released because: {worst.reason}." if worst.reason else ""
     sentence = f"It is live and known to be bad. {point_state.sentence(worst.state)}{reason}{more}"
     if worst.state.why == StateReason.RECHECK_FELL:
-        return Todo(sentence, "Recalibrate", "`recalibrate`", live.title(worst.name))
-    return Todo(sentence, "Choose another threshold", f"`choose {worst.name}`", live.title(worst.name))
+        return Todo(sentence, "Recalibrate", "`recalibrate`", title_of(worst.name))
+    return Todo(sentence, "Choose another threshold", f"`choose {worst.name}`", title_of(worst.name))
 
 
 def _settle(state: Week) -> Todo:
@@ -141,9 +142,7 @@ def _check(state: Week) -> Todo:
         first, *others = state.checks_due
         more = f" And {count(len(others), 'more')}." if others else ""
         how = f"`recheck {first.name}`" if first.because != Because.CHANGED else "`recalibrate`"
-        return Todo(
-            f"{live.why(first)}{more}", live.ACTIONS[first.due] if first.due else "", how, live.title(first.name)
-        )
+        return Todo(f"{live.why(first)}{more}", live.ACTIONS[first.due] if first.due else "", how, title_of(first.name))
     names = listed([one_line(model.name, 40) for model in state.unknown_models])
     sum_of = share(sum(model.share for model in state.unknown_models))
     answer = "answers" if len(state.unknown_models) == 1 else "answer"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import UNKNOWN, count, number, share
 from calibrate.report.sentences.drift import STATES, line_verdict
 from calibrate.report.tables.column import NOTHING, Column, Form
@@ -30,6 +31,7 @@ def _write_p_value(get: Callable[[Shift], float | None]) -> Callable[[DetectorDr
 
 ALONE = "each test alone, before correction"
 DETECTOR = Column[DetectorDrift]("detector", "Detector", lambda line: line.detector)
+TITLE = Column[DetectorDrift]("detector", "Detector", lambda line: title_of(line.detector))
 MODEL = Column[DetectorDrift]("model", "Model", lambda line: name_of(line.model))
 STATE = Column[DetectorDrift]("state", "Verdict", lambda line: STATES[line.state])
 COMPARED = Column[DetectorDrift](
@@ -59,6 +61,6 @@ P_COVERAGE = Column[DetectorDrift](
 SAYS = Column[DetectorDrift]("verdict", "Says", line_verdict, width=600)
 
 ON_PAGE = (
-    DETECTOR, MODEL, STATE, COMPARED, MEDIAN, FLAGGED, SCORED, P_SCORES, P_FLAGS, P_COVERAGE, SAYS,
+    TITLE, MODEL, STATE, COMPARED, MEDIAN, FLAGGED, SCORED, P_SCORES, P_FLAGS, P_COVERAGE, SAYS,
 )  # fmt: skip
 ON_TERMINAL = (DETECTOR, MODEL, MEDIAN, FLAGGED, SCORED, COMPARED, STATE)

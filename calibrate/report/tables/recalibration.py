@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import estimate, limit, share
 from calibrate.report.sentences.figures import saved_policy_in_words
 from calibrate.report.sentences.recalibration import stays
@@ -34,6 +35,7 @@ def _pair(before: Interval, after: Interval) -> str:
 
 
 DETECTOR = Column[Redone]("detector", "Detector", lambda redone: redone.due.name)
+TITLE = Column[Redone]("detector", "Detector", lambda redone: title_of(redone.due.name))
 CHANGES = Column[Redone](
     "changes", "What changed", lambda redone: one_line(", ".join(redone.due.changes), 200) or "nothing", width=200
 )
@@ -49,5 +51,5 @@ RECALL = Column[Redone]("recall", "Recall", _recall, help=SIDES)
 STRENGTH = Column[Redone]("strength", "Strength", lambda redone: redone.point.strength if redone.point else None)
 SAYS = Column[Redone]("stays", "Says", lambda redone: one_line(stays(redone), 300) or None, width=400)
 
-ON_PAGE = (DETECTOR, CHANGES, FLAGGED_AT, POLICY, FLAGS_AT, PRECISION, RECALL, STRENGTH, SAYS)
+ON_PAGE = (TITLE, CHANGES, FLAGGED_AT, POLICY, FLAGS_AT, PRECISION, RECALL, STRENGTH, SAYS)
 ON_TERMINAL = (DETECTOR, FLAGGED_AT, FLAGS_AT, POLICY, STRENGTH, PRECISION, RECALL)

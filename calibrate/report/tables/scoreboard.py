@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from calibrate.report.names import title_of
 from calibrate.report.numbers import interval, limit
 from calibrate.report.sentences.scoreboard import why
 from calibrate.report.tables.column import Column, Form
@@ -19,7 +20,7 @@ def _at_point(get: Callable[[AtPoint], T]) -> Callable[[Line], T | None]:
 
 
 DETECTOR = Column[Line]("detector", "detector", lambda line: line.name)
-TITLE = Column[Line]("title", "Detector", lambda line: line.title, width=126)
+TITLE = Column[Line]("title", "Detector", lambda line: title_of(line.name), width=126)
 SHOWN_NAME = Column[Line]("detector", "detector", lambda line: f"({line.name})" if line.baseline else line.name)
 N = Column[Line]("n", "labels", lambda line: line.n, Form.COUNT)
 POSITIVES = Column[Line]("positives", "hallucinated", lambda line: line.positives, Form.COUNT)

@@ -91,10 +91,20 @@ def compare(
 
 
 def of_detectors(
-    store: Store, names: Sequence[str], *, sample: str | Sequence[str] | None = None, seed: int = 0
+    store: Store,
+    detectors: Sequence[str],
+    names: Sequence[str] | None = None,
+    *,
+    sample: str | Sequence[str] | None = None,
+    seed: int = 0,
 ) -> Contrast:
-    """Compare detectors on the same labels, each in its default configuration."""
-    data = [loading.load_evidence(store, name, sample=sample) for name in _check_several(names, "detectors")]
+    """Compare detectors on the same labels, each in its default configuration; `names` are the names of the curves, by
+    default the detectors' own."""
+    names = detectors if names is None else names
+    data = [
+        loading.load_evidence(store, detector, sample=sample)
+        for detector in _check_several(detectors, "detectors", names)
+    ]
     return _compare_paired(names, data, seed=seed)
 
 

@@ -8,7 +8,6 @@ from enum import StrEnum
 
 import numpy as np
 
-from calibrate import registry
 from calibrate.orientation import suspicion
 from calibrate.stats.choosing.choose import choose
 from calibrate.stats.choosing.policy import Policy
@@ -72,7 +71,6 @@ class Line:
     scored labels; None where those are too few to rank."""
 
     name: str
-    title: str
     n: int
     scored: int
     positives: int
@@ -195,7 +193,6 @@ def _make_line(
     has_score = np.isfinite(values)
     return Line(
         name=name,
-        title=title_of(name),
         n=curve.n,
         scored=curve.scored,
         positives=curve.positives,
@@ -206,10 +203,6 @@ def _make_line(
         point=point,
         spent=spent,
     )
-
-
-def title_of(name: str) -> str:
-    return "Answer length" if name == LENGTH else registry.get(name).title
 
 
 def _choose_point(data: ScoreMatrix, curve: Sweep, config: Config | None, saved: SavedPoint | None) -> AtPoint | None:

@@ -12,6 +12,7 @@ import streamlit as st
 
 from calibrate import registry, settings
 from calibrate.errors import TouchstoneError
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count
 from calibrate.report.sentences import labels as sentences
 from calibrate.types import Sample, TraceFilter
@@ -187,5 +188,5 @@ def _newest(store: Store) -> list[str]:
 
 def _titles() -> dict[str, str]:
     """The detectors by the name that people know them by."""
-    titles = {name: registry.get(name).title for name in registry.names()}
+    titles = {name: title_of(name) for name in registry.names()}
     return dict(sorted(titles.items(), key=lambda item: item[1].lower()))

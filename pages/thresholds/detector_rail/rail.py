@@ -9,8 +9,8 @@ from typing import Any
 
 import streamlit as st
 
-from calibrate import registry
 from calibrate.errors import TouchstoneError
+from calibrate.report.names import title_of
 from calibrate.report.numbers import count, decimal_interval, decimals, share
 from calibrate.report.sentences.scoreboard import silent as silent_in_words
 from calibrate.types import Interval, Sample
@@ -109,7 +109,7 @@ def _row(
     coverage = f"scores {share(sweep.coverage)} of traffic"
     return {
         "name": name,
-        "title": registry.get(name).title,
+        "title": title_of(name),
         "area": "–" if area.value is None else decimals(area.value, 2),
         "value": area.value,
         "low": area.low,

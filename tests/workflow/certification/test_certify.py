@@ -296,11 +296,11 @@ def test_a_certificate_whose_labels_changed_is_told_wherever_it_is_asked_for(
 
     assert main(["release", "--again", "1", "--out", str(out), "--store", sqlite_url]) == 2
     assert out.is_file()
-    assert f"{ABOVE}: do not release this. Its certificate no longer holds" in capsys.readouterr().out
+    assert "Citation validity: do not release this. Its certificate no longer holds" in capsys.readouterr().out
     plan = upgrade.plan(lite)
     unchanged = replace(plan, due=tuple(replace(due, changes=()) for due in plan.due))
     (stays,) = recalibrate.redo(lite, unchanged)
-    assert f"nothing of it changed, but labels of {ABOVE} have changed" in (recalibration.stays(stays) or "")
+    assert "nothing of it changed, but labels of Citation validity have changed" in (recalibration.stays(stays) or "")
     assert main(["certify", ABOVE, "--store", sqlite_url]) in (0, 2)
     printed = capsys.readouterr().out
     assert said in printed

@@ -74,7 +74,7 @@ def test_what_a_detector_finds_of_each_kind(tmp_path: Path, capsys: pytest.Captu
     words = ["choose", "token_overlap", "--policy", "manual:0.5", "--store", url]
     assert main(words) == 0
     shown = capsys.readouterr().out
-    assert "token_overlap finds, by kind: fabrication 67% (2 of 3, " in shown
+    assert "Token overlap finds, by kind: fabrication 67% (2 of 3, " in shown
     assert "contradiction 0% (0 of 1, " in shown
     assert "1 of 5 hallucinated labels name no kind" in shown
     assert main([*words, "--json"]) == 0

@@ -141,7 +141,7 @@ def test_without_the_old_scores_it_says_so_and_how_to_get_them(store: Store) -> 
     )
     found = seen(store)
     said = sentences.missing(*found.missing)
-    assert said.startswith(f"{DETECTOR} cannot be compared with v1 on the same labels: it was not run on them")
+    assert said.startswith("Token overlap cannot be compared with v1 on the same labels: it was not run on them")
     assert f"`detect {DETECTOR} --labelled --param variant=plain`" in said
     assert found.flags is None
     assert "is unknown" in sentences.summary(found)
@@ -182,7 +182,7 @@ def test_in_tier_off_nothing_is_flagged(live: Store) -> None:
     assert row.flags_before
     assert row.flags_after == 0
     assert sentences.detector(row).startswith(
-        f"{DETECTOR}: flags nothing by itself in tier off, its point is at ≤ 0.65 (was ≤ 0.55)"
+        "Token overlap: flags nothing by itself in tier off, its point is at ≤ 0.65 (was ≤ 0.55)"
     )
     assert ", 0 flags a day (was " in sentences.detector(row)
     (row,) = impact(live, off, candidate(live, off, tiers={DETECTOR: "signal"})).rows

@@ -223,7 +223,9 @@ def test_a_guarantee_goes_into_the_file_and_paging_without_a_certificate_is_said
     assert file.detectors[DETECTOR].guarantee == sure
     assert file.detectors[ABOVE].strength == "measured"
     (said,) = sentences.cautions(file)
-    assert said.startswith(f"{ABOVE} pages people, and its precision is measured, not certified: certify it first")
+    assert said.startswith(
+        "Citation validity pages people, and its precision is measured, not certified: certify it first"
+    )
     assert sentences.cautions(history.read_release(make(ready, tiers={ABOVE: "signal"}))) == []
 
 

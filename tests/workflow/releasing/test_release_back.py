@@ -105,12 +105,12 @@ def test_what_is_newer_or_more_than_the_version_is_said(ready: Store) -> None:
     save(ready, "elbow")
     back = history.read_release(step.rollback(ready, 1, by="cid", now=LATER))
     assert sentences.on_offer(1, on_offer(ready, back)) == [
-        f"{ABOVE}: what is saved is newer than the live release, whose own is no longer in the store; the next release "
-        "would bring it, unless another is chosen and saved"
+        "Citation validity: what is saved is newer than the live release, whose own is no longer in the "
+        "store; the next release would bring it, unless another is chosen and saved"
     ]
     alone = release(ready, detectors=[DETECTOR], ensembles=())
     assert sentences.on_offer(alone.version, on_offer(ready, alone))[1:] == [
-        f"v{alone.version} has no {ABOVE}, on offer with a saved point: leave out what shall not come back"
+        f"v{alone.version} has no Citation validity, on offer with a saved point: leave out what shall not come back"
     ]
 
 

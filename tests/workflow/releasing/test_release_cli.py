@@ -57,7 +57,7 @@ def test_a_release_says_what_changes_and_is_held_back(
     code, second = call("--out", out, "--tier", f"{DETECTOR}=page")
     assert code == 0
     assert second["sentence"].startswith("v2 pages ")
-    assert second["changes"][0].startswith(f"{DETECTOR}: flags at ≤ 0.56 (was ≤ 0.55), precision ")
+    assert second["changes"][0].startswith("Token overlap: flags at ≤ 0.56 (was ≤ 0.55), precision ")
     assert any("not certified" in said for said in second["cautions"])
     choose("manual:0.1")
     code, held = call("--out", out)

@@ -181,7 +181,7 @@ def test_members_that_nobody_named_are_picked_anew_in_every_fold(
     assert {A, B} <= set(report.rule.detectors)
     assert len(report.rule.detectors) == 4
     assert len([row for row in report.compared if row.single]) == 6, "each alone, picked or not"
-    assert any(f"{A} in {report.picks[A]}" in note for note in sentences.notes(report))
+    assert any(f"Token overlap in {report.picks[A]}" in note for note in sentences.notes(report))
     named = step.build(store, Recipe("logistic"), report.rule.detectors)
     assert named.picks is None
     assert named.rule == report.rule

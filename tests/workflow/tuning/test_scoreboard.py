@@ -125,7 +125,7 @@ def test_a_label_it_was_not_run_on_is_no_lack_of_coverage(store: Store) -> None:
     line = board.line(ABOVE)
     assert (line.not_run, line.scored, line.coverage) == (20, 30, pytest.approx(0.75))
     assert (board.line(DETECTOR).not_run, board.line(DETECTOR).coverage) == (0, pytest.approx(0.9))
-    assert f"Not run: {line.title} on 20 of 60 labels." in sentences(board)[-1]
+    assert "Not run: Citation validity on 20 of 60 labels." in sentences(board)[-1]
 
 
 def test_the_saved_threshold_is_measured_here_and_the_default_says_so(store: Store) -> None:

@@ -88,7 +88,7 @@ def test_an_upgrade_is_seen_and_its_scores_are_owed(released: Store) -> None:
     assert due.changes[0] == "version 0 → " + due.config.version  # type: ignore[union-attr]
     assert (due.waiting, plan.labels, plan.new_labels) == (60, 60, 0)
     assert due.config.params["variant"] == "default"  # type: ignore[union-attr]  # as it was released
-    assert recalibration.reasons(plan) == [f"{NAME} is not what v1 was made with: {', '.join(due.changes)}"]
+    assert recalibration.reasons(plan) == [f"Token overlap is not what v1 was made with: {', '.join(due.changes)}"]
 
 
 def test_the_point_is_what_the_same_policy_chooses_on_the_new_scores(released: Store) -> None:

@@ -81,9 +81,9 @@ def test_scores_that_moved_are_said_with_figures_that_others_compute_too(store: 
         for side, all_ in ((x, old), (y, new))
     ]
     assert line.shift.p_flags == pytest.approx(fisher_exact(table).pvalue)
-    assert f"scores moved: {ABOVE} is higher by" in sentences.line_verdict(line)
+    assert "scores moved: Citation validity is higher by" in sentences.line_verdict(line)
     assert sentences.line_verdict(line).endswith("the threshold is not known to hold")
-    assert sentences.verdict(report) == f"Scores moved ({ABOVE}); thresholds are not known to hold."
+    assert sentences.verdict(report) == "Scores moved (Citation validity); thresholds are not known to hold."
     assert sentences.next_step(report).endswith(f"`recheck {ABOVE} --target 0.7`, or whatever precision is to hold")
     assert line.bins is not None
     assert line.bins.before.sum() == pytest.approx(1)
@@ -217,7 +217,7 @@ def test_the_verb_prints_the_report_and_its_json(lite: Store, capsys: pytest.Cap
     add(lite, "new", scores_of(300, away=0.8, seed=2), start=LATER)
     assert main(["drift", "--store", lite.url]) == 0
     text = capsys.readouterr().out
-    assert f"Scores moved ({ABOVE})" in text
+    assert "Scores moved (Citation validity)" in text
     assert "next: " in text
     assert main(["drift", "--store", lite.url, "--json", "--since", "2026-11-13"]) == 0
     found = json.loads(capsys.readouterr().out)

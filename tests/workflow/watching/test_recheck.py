@@ -323,7 +323,7 @@ def test_what_fell_is_said_where_thresholds_are_made_anew(lite: Store) -> None:
         lite.labels.add(pk, verdict, sample_id=one.sample_id, now=NOW)
     assert recheck.state(lite, one, now=NOW).decision == "fell below"
     (fell,) = recheck.fallen(lite, 1)
-    assert sentences.verdict(fell).startswith(f"{ABOVE} fell below 70% in the traffic of ")
+    assert sentences.verdict(fell).startswith("Citation validity fell below 70% in the traffic of ")
     assert " (0 of 6 flagged traces" in sentences.verdict(fell)
     assert sentences.verdict(fell).rstrip(".") in recalibration.reasons(planning.plan(lite))
     # Labels of flagged answers alone make no model known.

@@ -220,6 +220,14 @@ class Labels(Aggregate):
     def labellers(self) -> list[str]:
         return list(self._scalars(select(LabelRow.labeller).distinct().order_by(LabelRow.labeller)))
 
+    def who_labelled(self, sample_id: int | None = None) -> list[str]:
+        """Whoever has a label of their own, which decides for nobody else; with a sample, on one of its traces."""
+        query = select(LabelRow.labeller).distinct().where(LabelRow.adjudicates.is_(False))
+        if sample_id is not None:
+            members = select(MemberRow.trace_pk).where(MemberRow.sample_id == sample_id)
+            query = query.where(LabelRow.trace_pk.in_(members))
+        return list(self._scalars(query.order_by(LabelRow.labeller)))
+
     def _read(self, *where: Any) -> list[Label]:
         return self._records(label_of, with_names(*where).order_by(LabelRow.id))
 

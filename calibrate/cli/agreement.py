@@ -15,6 +15,7 @@ from calibrate.report.sentences import agreement as sentences
 from calibrate.stats.labels.agreement import Agreement
 from calibrate.types import Interval
 from calibrate.workflow.labelling import agreement as step
+from calibrate.workflow.labelling.gold_agreement import GoldAgreement, gold_agreement
 from calibrate.workflow.labelling.repeats import SelfAgreement, self_agreement
 from db import Store
 
@@ -38,6 +39,7 @@ class AgreementDocument:
     pairs: Sequence[Agreement]
     disputed: Sequence[Disputed]
     adjudicated: int
+    with_gold: Sequence[GoldAgreement]
     with_themselves: Sequence[SelfAgreement]
 
 
@@ -105,9 +107,11 @@ def _show(store: Store, args: Namespace) -> Answer:
         pairs=report.pairs,
         disputed=[Disputed(trace.trace_id, dict(trace.verdicts)) for trace in report.disputed],
         adjudicated=report.adjudicated,
+        with_gold=gold_agreement(store, report.sample, report.readings) if report.readings else (),
         with_themselves=self_agreement(store, report.sample),
     )
-    own = [sentences.self_agreement(figure) for figure in document.with_themselves]
+    own = [sentences.gold_agreement(figure) for figure in document.with_gold]
+    own += [sentences.self_agreement(figure) for figure in document.with_themselves]
     if not report.pairs or report.overall is None:
         labelled = store.labels.labellers()
         who = "no trace has labels of two people yet" if labelled else "nobody has labelled yet"

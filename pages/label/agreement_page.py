@@ -44,6 +44,7 @@ with shell.page_frame(
             agreement_report.show_figures(report)
         else:
             agreement_report.show_nothing_yet(store, report)
+        agreement_report.show_against_gold(store, report)
         agreement_report.show_themselves(store, report)
         if report.pairs:
             agreement_report.offer_double(store, report)

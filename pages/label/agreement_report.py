@@ -14,6 +14,7 @@ from calibrate.stats.labels.agreement import ENRICHED, SHARE, Agreement
 from calibrate.stats.labels.sensitivity import AT_LEAST, Corrected, Errors, Measured
 from calibrate.types import Interval
 from calibrate.workflow.labelling import agreement as step
+from calibrate.workflow.labelling.gold_agreement import gold_agreement
 from calibrate.workflow.labelling.repeats import self_agreement
 from calibrate.workflow.sampling.pace import pace_of_each
 from db import Store
@@ -40,6 +41,18 @@ def show_themselves(store: Store, report: step.AgreementReport) -> None:
     shown = {who: pace for who, pace in paces.items() if who == shell.user() or shell.has_role("calibrator")}
     if shown:
         st.caption("Pace: " + plain(", ".join(drawing.pace_of(who, pace) for who, pace in shown.items())) + ".")
+
+
+def show_against_gold(store: Store, report: step.AgreementReport) -> None:
+    """A line for each labeller; nothing while no trace has two labels or a decision."""
+    if not report.readings:
+        return
+    st.markdown("**Against gold**")
+    lines = [plain(sentences.gold_agreement(each)) for each in gold_agreement(store, report.sample, report.readings)]
+    st.markdown("\n".join(f"- {line}." for line in lines))
+    waits = count(len(report.disputed), "dispute waits", "disputes wait")
+    too_high = f" {waits} without gold: until all are decided, these shares are too high." if report.disputed else ""
+    st.caption(f"On traces whose gold a second person or a decision stands for.{too_high}")
 
 
 def show_details(report: step.AgreementReport) -> None:

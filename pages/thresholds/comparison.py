@@ -23,6 +23,8 @@ from pages.components import charts, evidence_choice, labels_line, tables
 from pages.components.text import plain, visible
 
 DETECTORS, SETTINGS, MODELS, WEEKS = "Detectors", "Settings", "Models", "Weeks"
+PARAM = "compare"  # of the address
+_KIND, _SEEN = "compare_kind", "compare_kind_address"  # in the session
 AT_FIRST = 3  # curves shown before anybody chooses
 MOST = 6  # more cannot be told apart
 
@@ -44,8 +46,7 @@ class Selection:
 def show(store: Store, runs: Mapping[str, Sequence[Config]], sample: Sample | None, first: Sequence[str]) -> None:
     """Detectors, settings of one, the models behind the answers, or weeks. `first` are the detector at hand and those
     laid over it."""
-    kinds = [DETECTORS, SETTINGS, MODELS, WEEKS]
-    kind = str(st.segmented_control("Compare", kinds, default=DETECTORS, required=True, key="compare_kind"))
+    kind = choose_kind()
     name = sample.name if sample and kind != WEEKS else None
     selection = choose_series(store, kind, runs, name, first)
     if selection is None:
@@ -55,6 +56,22 @@ def show(store: Store, runs: Mapping[str, Sequence[Config]], sample: Sample | No
     show_sentences(compared, selection, basis.choose_basis(store, name))
     show_curves(compared, selection)
     show_table(compared)
+
+
+def choose_kind() -> str:
+    """What is compared, kept in the address where it is not detectors. An address that somebody follows counts more
+    than what was chosen before."""
+    kinds = {kind.lower(): kind for kind in (DETECTORS, SETTINGS, MODELS, WEEKS)}
+    requested = st.query_params.get(PARAM)
+    if _KIND not in st.session_state or requested != st.session_state.get(_SEEN):
+        st.session_state[_KIND] = kinds.get(requested or "", DETECTORS)
+    kind = str(st.segmented_control("Compare", list(kinds.values()), required=True, key=_KIND))
+    if kind == DETECTORS:
+        st.query_params.pop(PARAM, None)
+    else:
+        st.query_params[PARAM] = kind.lower()
+    st.session_state[_SEEN] = st.query_params.get(PARAM)
+    return kind
 
 
 def choose_series(

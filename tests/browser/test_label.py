@@ -224,6 +224,35 @@ def test_the_verdict_bar_is_on_the_screen_and_does_not_move(app: Any, visit: Any
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
+def test_the_split_and_the_size_of_the_texts_last(app: Any, visit: Any) -> None:
+    app.fill([Trace(f"split-{n}", f"Answer {n}.", question="Why?") for n in range(2)], sample="split")
+    page = visit("/label?sample=split")
+    page.locator("article.card[data-trace=split-0]").wait_for()
+
+    def share() -> float:
+        pane = "(node => node.offsetWidth / node.parentElement.offsetWidth)(document.querySelector('.answer-pane'))"
+        return float(page.evaluate(pane))
+
+    def size() -> str:
+        return str(page.locator(".answer-pane").evaluate("node => getComputedStyle(node).fontSize"))
+
+    assert (round(share(), 2), size()) == (0.5, "16px")
+    box = page.locator(".answer-pane").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 205, box["y"] + box["height"] - 5, steps=5)
+    page.mouse.up()
+    page.get_by_role("button", name="A+").click()
+    narrower = share()
+    assert 0.25 < narrower < 0.45
+    page.keyboard.press("a")
+    page.locator("article.card[data-trace=split-1]").wait_for()
+    assert (share(), size()) == (narrower, "18px")
+    page.reload()
+    page.locator("article.card[data-trace=split-1]").wait_for()
+    assert (share(), size()) == (narrower, "18px")
+
+
 def test_fast_presses_on_a_slow_network_all_count_in_order(app: Any, visit: Any) -> None:
     app.fill([Trace(id=f"fast-{n}", answer=f"Answer {n}.") for n in range(44)], sample="fast")
     page = visit("/label?sample=fast&user=ida")

@@ -193,6 +193,7 @@ class Surface {
     if (!made) {
       made = cards.card(trace)
       made.answer.addEventListener("pointerup", () => setTimeout(() => this.#select(made)))
+      reading.follow(this.root, made.left)
       made.node.addEventListener("click", (event) => this.#click(made, event))
       this.made.set(trace.pk, made)
     }

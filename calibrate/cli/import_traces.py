@@ -178,7 +178,7 @@ def _lines(path: str, done: Imported) -> Iterable[str]:
     if report.repaired:
         yield f"  {count(report.repaired, 'character')} that no database can hold became U+FFFD"
     if report.purged:
-        yield f"  {left_purged(report.purged)}"
+        yield f"  {left_purged(report.purged)}: `import FILE --again` takes them in"
     if report.redacted:
         yield f"  {replaced(report.redacted)}"
     for name, records in report.left_out.items():

@@ -19,6 +19,7 @@ from calibrate.ingest import Preview, Record, preview
 from calibrate.ingest.formats import formats
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count, decimals, stamp
+from calibrate.report.sentences.imports import QUESTION
 from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY
 from calibrate.targets import check_inside
 from calibrate.workflow.traces.import_labelled import labeller_of
@@ -94,7 +95,7 @@ def choose_about_labels(files: list[ImportFile]) -> Labels:
         usual = visible(labeller_of(files[0].name), 60) if len(files) == 1 else "each file's name"
         name = st.text_input("As the labels of", placeholder=usual, width=480, key="import_labeller").strip()
         design = st.radio(
-            "How were these traces chosen?",
+            QUESTION,
             list(CHOSEN),
             format_func=lambda key: CHOSEN[key][0],
             captions=[caption for _, caption in CHOSEN.values()],

@@ -9,7 +9,7 @@ import streamlit as st
 
 from calibrate.report.numbers import about, count, duration, listed
 from calibrate.report.sentences.figures import capitalised
-from calibrate.report.sentences.imports import left_purged, replaced, stated, unstated
+from calibrate.report.sentences.imports import ANSWER, left_purged, replaced, stated, unstated
 from calibrate.sanitize import cell
 from pages.components.text import plain, visible
 from pages.traces.import_job import FileState, ImportJob
@@ -69,12 +69,13 @@ def details(job: ImportJob) -> list[str]:
         left_out = count(job.total("labels_left_out"))
         lines.append(f"{count(job.total('labels'), 'label')} kept, {left_out} left out.")
     for state in job.files:
-        chosen = [stated(state.sample)] if state.sample else unstated(state.membership)
+        chosen = [stated(state.sample)] if state.sample else unstated(state.membership, ANSWER)
         lines += [f"{plain(capitalised(line), 400)}." for line in chosen]
     if job.total("repaired"):
         lines.append(f"{count(job.total('repaired'), 'character')} that no database can hold became \ufffd.")
     if job.total("purged"):
-        lines.append(f"{plain(capitalised(left_purged(job.total('purged'))), 300)}.")
+        out = plain(capitalised(left_purged(job.total("purged"))))
+        lines.append(f"{out}. Only the command line takes them in again.")
     redacted: Counter[str] = Counter()
     for state in job.files:
         redacted.update(state.report.redacted)

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from calibrate.ingest import ImportReport
 from calibrate.report.sentences.compare import settings, verdict
@@ -33,7 +34,7 @@ from calibrate.workflow.evidence.label_counts import LabelCounts
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
 from calibrate.workflow.evidence.prevalence import Prevalence
 from calibrate.workflow.releasing.unknown_models import UnknownModel
-from calibrate.workflow.traces.membership import Membership
+from calibrate.workflow.traces.membership import InSample, Membership
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.upgrade.models_seen import NoStep, Registry, Seen
 from calibrate.workflow.watching.live import Estimate, LiveThreshold
@@ -268,6 +269,28 @@ def test_an_import_says_what_else_there_is_to_know() -> None:
         ":material/warning: a\\.jsonl is damaged and could not be read to its end: what stands before that is kept.",
         "Not kept: x.",
     ]
+
+
+def about_labels() -> None:
+    from pathlib import Path
+
+    from pages.traces.import_form import choose_about_labels
+    from pages.traces.import_job import ImportFile
+
+    choose_about_labels([ImportFile("a.jsonl", Path("a.jsonl"))])
+
+
+@pytest.mark.parametrize("samples", [(), (InSample("w47", 3, 0),)])
+def test_an_import_names_the_control_that_says_how_traces_were_chosen(samples: tuple[InSample, ...]) -> None:
+    report = job(imported=4, purged=2)
+    report.files[0].membership = Membership(2, samples)
+    text = " ".join(import_report.details(report))
+    asked = "How were these traces chosen?"
+    assert f"“{asked}”" in text.replace("\\", "")
+    assert AppTest.from_function(about_labels, default_timeout=30).run().radio[0].label == asked
+    assert "2 traces were purged and stay out" in text
+    assert "--" not in text.replace("\\", "")
+    assert "python -m" not in text
 
 
 # This week

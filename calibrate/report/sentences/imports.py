@@ -9,22 +9,26 @@ from calibrate.sanitize import visible
 from calibrate.types import Sample
 from calibrate.workflow.traces.membership import InSample, Membership
 
-UNSTATED = (
-    "labels outside samples choose no threshold unless every trace has one: import the file again with --design "
-    "random, flagged or feedback to say how its labelled traces were chosen"
-)
+QUESTION = "How were these traces chosen?"
+"""What the Import page asks."""
+OPTION = "with --design random, flagged or feedback"
+ANSWER = f"with an answer to “{QUESTION}”"
 
 
-def unstated(labels: Membership) -> list[str]:
-    """Say where labels count that came without a statement: as members of samples, or nowhere yet."""
+def unstated(labels: Membership, how: str = OPTION) -> list[str]:
+    """Say where labels count that came without a statement: as members of samples, or nowhere yet. `how` one states
+    it: by an option of the command, or by the ANSWER on the page."""
     lines = [_in_sample(each) for each in labels.samples]
     if labels.outside and not labels.samples:
-        lines.append(UNSTATED)
+        lines.append(
+            "labels outside samples choose no threshold unless every trace has one: import the file again "
+            f"{how}, to say how its labelled traces were chosen"
+        )
     elif labels.outside:
         lines.append(
             f"{count(labels.outside, 'label is', 'labels are')} of traces in no sample: such labels choose no "
-            "threshold unless every trace has one; import them again in a file of their own with --design random, "
-            "flagged or feedback to say how these traces were chosen"
+            f"threshold unless every trace has one; import them again in a file of their own {how}, to say how these "
+            "traces were chosen"
         )
     return lines
 
@@ -46,11 +50,8 @@ def restated(before: str, sample: Sample) -> str:
 
 
 def left_purged(n: int) -> str:
-    """Say that traces stayed out because they were purged, and how they come in."""
-    return (
-        f"{count(n, 'trace was purged and stays', 'traces were purged and stay')} out: "
-        "`python -m calibrate import FILE --again` takes them in"
-    )
+    """Say that traces stayed out because they were purged."""
+    return f"{count(n, 'trace was purged and stays', 'traces were purged and stay')} out"
 
 
 def _in_sample(labels: InSample) -> str:

@@ -70,7 +70,7 @@ def show_reader(version: Release, names: Sequence[str], path: str | None) -> Non
             f"thresholds = load({place!r})  # refuses a changed or unknown file\n"
             f"decision = decide(thresholds, {{{scores}}})  # None: could not score\n"
             "decision.verdict, decision.tier, decision.reasons",
-            language="python",
+            language=None,  # the colours of code are too pale to read
         )
         if path is None:
             st.caption(
@@ -81,7 +81,7 @@ def show_reader(version: Release, names: Sequence[str], path: str | None) -> Non
             "python -m calibrate serve --port 8502 &\n"
             "curl http://127.0.0.1:8502/thresholds/active.json           # always the live release\n"
             f"curl http://127.0.0.1:8502/thresholds/{version.version}.json",
-            language="bash",
+            language=None,
         )
         st.caption("`load` takes the URL too, and looks again with `reload_every=30`.")
 

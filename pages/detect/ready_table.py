@@ -158,7 +158,7 @@ def _lack(name: str, rows: Sequence[Readiness]) -> None:
             if name:
                 with st.popover("How to log it", type="tertiary"):
                     st.markdown("In the record of a trace:")
-                    st.code(sentences.EXAMPLES[name], language="json", wrap_lines=True)
+                    st.code(sentences.EXAMPLES[name], language=None, wrap_lines=True)
                     st.caption(f"More in {sentences.DOCUMENT}.")
         _names(rows)
 

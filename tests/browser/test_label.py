@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -347,6 +348,33 @@ def test_two_tabs_conflict_and_undo_takes_back(app: Any, visit: Any) -> None:
     page.get_by_text("2 waiting to send").wait_for()
     page.keyboard.press("z")
     page.locator("article.card[data-trace=tab-2]").wait_for()
+
+
+def test_the_end_says_what_the_session_did(app: Any, visit: Any) -> None:
+    """How many, how fast, and how the share hallucinated is known before and after."""
+    app.fill([Trace(id=f"report-{n}", answer=f"Answer {n}.") for n in range(20)], sample="report")
+
+    def label(first: int, last: int, page: Any) -> None:
+        for n in range(first, last):
+            page.locator(f"article.card[data-trace=report-{n}]").wait_for()
+            page.keyboard.press("x" if n % 4 == 0 else "a")
+        saved(page)
+
+    page = visit("/label?sample=report&user=mia")
+    label(0, 8, page)
+    page.context.close()
+    page = visit("/label?sample=report&user=mia")
+    label(8, 20, page)
+    page.get_by_text("All 20 are labelled").wait_for()
+    page.get_by_text(re.compile(r"^You gave 12 answers in this session, \d+ s each\.$")).wait_for()
+    page.locator(".touchstone-surface .learned").wait_for()
+    words = page.locator(".touchstone-surface .learned").inner_text()
+    now, before = re.findall(r"25% \((\d+)–(\d+)%\)", words)
+    assert words == (
+        f"Hallucinated in the traffic: 25% ({now[0]}–{now[1]}%). "
+        f"Before this session it was 25% ({before[0]}–{before[1]}%)."
+    )
+    assert int(before[0]) < int(now[0]) <= 25 <= int(now[1]) < int(before[1])
 
 
 def showing(page: Any, name: str) -> None:

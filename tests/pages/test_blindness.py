@@ -216,6 +216,7 @@ def test_a_calibrator_is_told(worlds: tuple[Store, Store], take: Any) -> None:
     take(worlds[0], "calibrator")
     told = [secrets_in(as_bytes(page(key, **address))) for key, address in ADDRESSES]
     assert {secret for each in told for secret in each} == set(SECRETS)
+    assert '"known": "' in ask("/labelling/ahead")[1]
     turned = []
     for store in worlds:
         take(store, "calibrator")
@@ -253,6 +254,7 @@ def test_no_route_tells_a_labeller_what_others_say(worlds: tuple[Store, Store], 
         replies.append(asked(kind, key))
         assert [secrets_in(text) for _, text in replies[-1]] == [[]] * 7
         assert {status for status, _ in replies[-1]} == {200 if kind in ("sample", "traces") else 403}
+        assert not any('"known"' in text for _, text in replies[-1]), "what the labels tell of the traffic"
     assert replies[0] == replies[1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,26 @@ def test_labels_of_chosen_traces_belong_to_no_sample(store: Store, client: TestC
     assert post("answer", pk=keys[0], verdict="unsure", seen=standing.key, since=standing.key)["status"] == "saved"
     assert [trace["id"] for trace in post("ahead", wanted=5, since=standing.key)["traces"]] == ["t0"]
     assert "whole number" in post("ahead", wanted=5, since="1")["error"]
+
+
+def test_a_session_learns_what_its_labels_did(store: Store, client: TestClient) -> None:
+    def known(folder: str = "", **more: Any) -> Any:
+        reply = client.post(f"/labelling/{folder}ahead", json=body(wanted=5, behind=True, **more)).json()
+        return reply.get("known", "not said")
+
+    assert known() == "", "nothing is labelled yet"
+    keys = [trace["pk"] for trace in ahead(client)["traces"]]
+    for pk, verdict in zip(keys, ("hallucinated", "clean", "clean"), strict=True):
+        answer(client, pk, verdict)
+    assert re.fullmatch(r"33% \(\d+–\d+%\)", known())
+    assert known() == known("disputes/"), "deciding does to it what labelling does"
+    assert known("traces/", chosen=keys) is None, "these labels stand for no traffic"
+    assert "known" not in client.post("/labelling/ahead", json=body(wanted=5)).json(), "not with every fetch"
+    store.samples.add(
+        "picked", design="flagged-only", by=None, seed=1, pool=3, undated=0, where=TraceFilter(),
+        strata={"all": (3, 3)}, members=[Member(pk, 1.0, "all") for pk in keys], now=NOW,
+    )  # fmt: skip
+    assert known(sample="picked") is None
 
 
 def test_only_who_may_open_its_page_does_a_kind_of_work(

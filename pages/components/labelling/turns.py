@@ -30,7 +30,8 @@ LONGEST_NOTE = 2000
 def ahead(work: type[Work], store: Store, person: Person, body: Mapping[str, Any]) -> dict[str, Any]:
     """The traces that come next for this person, apart from those that the browser holds, and how far the work is.
 
-    With `pks`, these traces of it instead: those that somebody goes back to.
+    With `pks`, these traces of it instead: those that somebody goes back to. With `behind`, as at the beginning and at
+    the end of a session, also what the labels tell by now, for those who may know.
     """
     _same_person(person, body)
     at_hand = work(store, person.name, body)
@@ -53,6 +54,7 @@ def ahead(work: type[Work], store: Store, person: Person, body: Mapping[str, Any
     }
     if body.get("behind"):
         answer["behind"] = at_hand.behind()
+        answer |= {} if person.is_blind else {"known": at_hand.known()}
     return answer
 
 

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from calibrate.errors import BadInput
-from calibrate.report.numbers import ago, count
+from calibrate.report.numbers import ago, count, estimate
 from calibrate.report.sentences.labels import held_back
 from calibrate.sanitize import visible
+from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Label, Sample
 from calibrate.workflow.evidence.label_counts import find_gap
 from calibrate.workflow.labelling import assignment, repeats
@@ -21,6 +22,7 @@ from db.labelling.answers import Standing
 from db.labels import Place, Reading
 from pages import shell
 from pages.components.labelling import trace_card
+from pages.shell.bar import at_hand
 
 MOST_BEHIND = 500
 MOST_TRACES = 200
@@ -92,6 +94,14 @@ class Work:
         """What the surface shows with a trace besides its texts."""
         return {}
 
+    def known(self) -> str | None:
+        """The share hallucinated in the traffic by the labels as they are now: "4.9% (1–13%)", "" while nothing is
+        known of it. None where this work tells nothing of it."""
+        if self.drawn is not None and not speaks_for_all(self.drawn):
+            return None
+        share = at_hand.labels_of(self.store, self.drawn.names if self.drawn else ()).prevalence.share
+        return "" if share.value is None else estimate(share.value, share.low, share.high)
+
     def add(self, pk: int, label: Label, seen: int | None) -> tuple[Standing, bool]:
         return self.store.answers.add(pk, label, sample_id=self.sample.id, seen=seen, now=shell.now())
 
@@ -160,6 +170,9 @@ class RecheckWork(Once):
 
     def over(self) -> bool:
         return self._state.done
+
+    def known(self) -> None:
+        return None  # these are flagged traces: what they say of the threshold is on the page
 
     @property
     def _state(self) -> recheck.State:
@@ -256,6 +269,9 @@ class TraceWork(Once):
     @property
     def name(self) -> str:
         return "this choice of traces"
+
+    def known(self) -> None:
+        return None  # these labels stand for no traffic
 
     def add(self, pk: int, label: Label, seen: int | None) -> tuple[Standing, bool]:
         return self.store.answers.add(pk, label, sample_id=None, seen=seen, now=shell.now())

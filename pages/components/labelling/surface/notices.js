@@ -3,6 +3,7 @@
 import { button, element } from "./dom.js"
 import { inWords as paceInWords, needsBreak, pace, rest } from "./pace.js"
 import { inWords } from "./queue.js"
+import { learned } from "./words.js"
 
 /** Changes where other alerts are due. */
 export function stateOf({ problem, blocked, queue, clock, lasting }) {
@@ -39,13 +40,15 @@ export const isOver = (session) => Boolean(isDone(session)) && (session.over || 
 
 /** What stands where no trace is to be shown: the session's report, or why there is none yet. */
 export function nothing(session, words) {
-  const { about, desk, queue, times } = session
+  const { about, desk, queue, times, answers, known } = session
   const box = element("div", "nothing")
   if (isDone(session)) {
     box.append(element("h2", "", words.done(desk.place.size)))
-    if (times.length) {
-      const answers = times.length === 1 ? "1 answer" : `${times.length} answers`
-      box.append(element("p", "", `You gave ${answers} in this session, ${paceInWords(pace(times), 0)}.`))
+    if (answers) {
+      const given = answers === 1 ? "1 answer" : `${answers} answers`
+      box.append(element("p", "", `You gave ${given} in this session, ${paceInWords(pace(times), 0)}.`))
+      const told = learned(known)
+      if (told) box.append(element("p", "learned", told))
     }
     const { next, go } = words
     if (next) box.append(element("p", "quiet", next))

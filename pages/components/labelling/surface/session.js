@@ -29,6 +29,8 @@ class Session {
     this.draft = null
     this.clock = pacing.start(seconds())
     this.times = []
+    this.answers = 0 // given in this session
+    this.known = { before: null, now: null } // what the labels told when it began, and at its end; null: not to be told
     this.base = null // how many the person had labelled when the session began; `given` came since
     this.given = new Set()
     this.answered = new Set()
@@ -96,6 +98,7 @@ class Session {
       else {
         for (const trace of content.traces) if (!this.#waits(trace.pk)) this.answered.delete(trace.pk)
         this.#count(content)
+        this.#learn(content.known ?? null)
         this.#arrive(content)
         this.short = content.traces.length < wanted
       }
@@ -113,6 +116,10 @@ class Session {
     this.base = place.labelled
     const known = new Set(behind)
     for (const { pk, verdict } of this.queue.waiting) if (!["skip", "flag"].includes(verdict) && !known.has(pk)) this.given.add(pk)
+  }
+
+  #learn(known) {
+    if (known !== null) this.known = { before: this.known.before ?? known, now: known }
   }
 
   /** How many traces of the sample the person has labelled, those that wait to be sent among them. */
@@ -233,7 +240,10 @@ class Session {
     const skipsLabelled = verdict === "skip" && trace.standing // Back led here: it stays as it was labelled
     if (!skipsLabelled) this.#put(answer)
     if (verdict !== "skip" && !trace.standing) this.given.add(trace.pk)
-    if (verdict !== "skip") this.times = [...this.times, spent].slice(-500)
+    if (verdict !== "skip") {
+      this.times = [...this.times, spent].slice(-500)
+      this.answers += 1
+    }
     this.keep?.remove("drafts", this.#place(trace.pk))
     this.desk = desks.pass(this.desk)
     this.#begin()

@@ -36,3 +36,12 @@ const KINDS = {
 
 /** The words of a kind of work; those of a sample where there are none of its own. */
 export const wordsOf = (kind) => KINDS[kind] ?? SAMPLE
+
+/** What a session did to the share hallucinated, as the labels told it before and tell it now; "" where that is not to
+ * be told, or nothing is known. */
+export function learned({ before, now }) {
+  if (!now) return ""
+  if (!before) return `Hallucinated in the traffic: ${now}. Nothing was known of it before this session.`
+  if (before === now) return `Hallucinated in the traffic: ${now}, as before this session.`
+  return `Hallucinated in the traffic: ${now}. Before this session it was ${before}.`
+}

@@ -93,7 +93,8 @@ class EstimateDocument:
 
 @dataclass(frozen=True, slots=True)
 class ReadinessDocument:
-    """What is known of one detector before it runs: `able` of the `total` traces have what it reads."""
+    """What is known of one detector before it runs: `able` of the `total` traces have what it reads and, as far
+    as it was run, were no refusals and none that it abstained on."""
 
     title: str
     group: str

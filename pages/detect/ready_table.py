@@ -20,7 +20,7 @@ HEADS = ("Detector", "Can score", "Time", "Cost", "Scores", "")
 ROW = "[class*=st-key-detect-row-]"
 STYLE = f"""<style>
 {ROW}, .st-key-detect-heads {{
-  display: grid; grid-template-columns: minmax(11rem, 1.5fr) 7rem 7rem 4.5rem minmax(12rem, 2.2fr) 2.75rem;
+  display: grid; grid-template-columns: minmax(11rem, 1.5fr) 9rem 7rem 4.5rem minmax(12rem, 2.2fr) 2.75rem;
   align-items: center; column-gap: 1rem; row-gap: 0; border-top: 1px solid rgba(138,143,152,.22); padding: .1rem 0}}
 .st-key-detect-heads {{border-top: 0}}
 {ROW} > *, .st-key-detect-heads > * {{min-width: 0; width: auto !important}}

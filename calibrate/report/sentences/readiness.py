@@ -45,8 +45,10 @@ EXAMPLES = {
 
 
 def can_score(row: Readiness) -> str:
-    """Say how many traces have what it reads: "540 of 540"."""
-    return f"{count(row.able)} of {count(row.total)}"
+    """Say how many traces it scores: "412 of 540"; "up to 540 of 540" while it was not run on all, as it may abstain,
+    and answers may be refusals."""
+    most = "up to " if row.able and row.coverage.to_do else ""
+    return f"{most}{count(row.able)} of {count(row.total)}"
 
 
 def time(row: Readiness) -> str:

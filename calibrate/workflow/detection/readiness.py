@@ -45,9 +45,10 @@ class Standing(StrEnum):
 class Readiness:
     """What is known of one detector before it runs over the `total` traces of a scope.
 
-    `able` of them have every field that it reads; `lacks` counts, by field, the traces without it. `how` says how to
-    set it up. `silent` is why it scored nothing although it was run on all. `failure` is that of its newest run, where
-    it failed on every trace; `run` has the number of that run.
+    `able` of them it may score: they have every field that it reads, and as far as it was run it neither abstained nor
+    met a refusal. `lacks` counts, by field, the traces without it. `how` says how to set it up. `silent` is why it
+    scored nothing although it was run on all. `failure` is that of its newest run, where it failed on every trace;
+    `run` has the number of that run.
     """
 
     detector: Detector
@@ -148,15 +149,15 @@ def by_field(rows: Sequence[Readiness]) -> dict[str, list[Readiness]]:
 
 def _look(store: Store, scope: Mapping[str, Any], detector: Detector, facts: _Facts) -> Readiness:
     needs = detector.needs | getattr(type(detector), "also_needs", frozenset())
-    able = sum(n for present, n in facts.fields.items() if needs <= present)
+    complete = sum(n for present, n in facts.fields.items() if needs <= present)
     lacks = {need: sum(n for present, n in facts.fields.items() if need not in present) for need in sorted(needs)}
     status = step.status_here(detector)
     mine = facts.configs.get(detector.name, [])
     config = None if status.how else _find_config(detector, mine)
     covered = step.make_coverage(facts.total, *([facts.tallies[config.id].counts] if config else []))
-    silent = _why_silent(covered) if config and able else None
+    silent = _why_silent(covered) if config and complete else None
     group = Group.SETUP if status.how else Group.READY
-    if not able or silent:
+    if not complete or silent:
         group = Group.LACKS
     failure = _failure_of(facts.runs, detector) if not covered.scored else None
     plan = Plan(covered.to_do)
@@ -166,7 +167,7 @@ def _look(store: Store, scope: Mapping[str, Any], detector: Detector, facts: _Fa
         detector=detector,
         group=group,
         total=facts.total,
-        able=able,
+        able=min(complete, covered.scored + covered.to_do),
         lacks={name: n for name, n in lacks.items() if n},
         how=status.how,
         standing=_standing(detector, config, mine, covered),

@@ -99,6 +99,30 @@ def test_what_is_said_beforehand_is_what_a_run_scores(store: Store) -> None:
         assert run.counts[name]["scored"] == rows[name].able, name
 
 
+def test_refusals_and_abstentions_are_not_said_to_be_scorable(store: Store) -> None:
+    """Of ten traces three are refusals, two cite nothing, and one has no answer."""
+    cited, context = (Source("1", "Two years."),), "Two years."
+    traces = [Trace(f"t{n}", answer=f"Two years, says note {n} [1].", sources=cited) for n in range(4)]
+    traces += [
+        Trace(f"r{n}", question=f"Question {n}?", answer="I cannot answer that.", sources=cited) for n in range(3)
+    ]
+    traces += [Trace(f"u{n}", answer=f"Two years, says note {n}.", context=context) for n in range(2)]
+    traces += [Trace("e", answer=" ", sources=cited)]
+    put(store, traces)
+    before = the(store, "citation_grounding")
+    assert sentences.can_score(before).startswith("up to ")
+    detect.work(store, run_id=detect.queue(store, ["citation_grounding", "token_overlap"], EVERYTHING).id)
+    for name in ("citation_grounding", "token_overlap"):
+        row = the(store, name)
+        assert row.coverage.refusals == 3
+        assert row.able == row.coverage.scored
+        assert sentences.can_score(row) == f"{row.coverage.scored} of 10"
+    assert the(store, "token_overlap").able == 6
+    assert the(store, "citation_grounding").able == 4
+    put(store, [Trace("new", answer="Two years, says the last note [1].", sources=cited)])
+    assert (the(store, "token_overlap").able, sentences.can_score(the(store, "token_overlap"))) == (7, "up to 7 of 11")
+
+
 def test_traces_without_tokens_name_the_field_and_who_waits_for_it(store: Store) -> None:
     put(store, [Trace(f"t{n}", answer=f"Answer {n}.", sources=(Source("1", f"Text {n}."),)) for n in range(5)])
     rows = readiness(store, EVERYTHING)

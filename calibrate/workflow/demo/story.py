@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 
 from calibrate.errors import BadInput
 from calibrate.ingest import ImportReport
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.sampling import designs
-from calibrate.types import PointVerdict, Sample, Tier, TraceFilter
+from calibrate.types import PointVerdict, Sample, Tier, Trace, TraceFilter
 from calibrate.workflow.demo import shop
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence import loading, traffic
@@ -44,6 +45,9 @@ OVERLAP = 0.6
 TURN = 5
 WEEK = timedelta(weeks=1)
 PACE = timedelta(seconds=40)
+"""From one label to the next."""
+WORDS_A_SECOND = 4.0
+"""How fast the demo's people read."""
 STEPS = 22
 
 Progress = Callable[[int, int], None]
@@ -147,7 +151,7 @@ class _Story:
 
     def _answer(self, pk: int, who: str, sample: Sample) -> None:
         (trace,) = self.store.traces.load([pk])
-        reading = self.readings[trace.id, who]
+        reading = replace(self.readings[trace.id, who], seconds=_reading_time(trace))
         self.at = min(self.at + PACE, self.now)
         with _by(who):
             self.store.answers.add(pk, reading, sample_id=sample.id, seen=None, now=self.at)
@@ -215,6 +219,12 @@ class _Story:
             self._answer(pk, LABELLERS[0], state.sample)
             state = recheck.state(self.store, under_way, now=self.at)
         self._step()
+
+
+def _reading_time(trace: Trace) -> float:
+    """Seconds at which somebody has read all that a label takes; no more than pass until the next label."""
+    words = sum(len(text.split()) for text in (trace.question or "", trace.answer, *trace.context_texts))
+    return min(round(words / WORDS_A_SECOND, 1), PACE.total_seconds())
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from calibrate.types import TraceFilter
 from calibrate.workflow.demo import shop, story
 from calibrate.workflow.labelling import agreement
 from calibrate.workflow.releasing.history import read_release
+from calibrate.workflow.sampling.pace import pace_of_each, team_pace
 from calibrate.workflow.week.week import monday, week
 from db import Store, open_store
 from db.decisions import StoredDecision
@@ -105,6 +106,19 @@ def test_labels_are_those_of_the_data(told: Store) -> None:
     labels = told.labels.export()
     assert {label.labeller for label in labels} == {"ada", "ben", "lena"}
     assert all(label.verdict == readings[label.trace_id, label.labeller].verdict for label in labels)
+
+
+def test_labels_took_as_long_as_it_takes_to_read_what_they_are_of(told: Store) -> None:
+    """By hand: a quarter of a second a word, and at most the 40 seconds between two labels."""
+    timed = [label for label in told.labels.export() if label.seconds is not None]
+    assert {label.labeller for label in timed} == {"ada", "ben"}
+    label = timed[0]
+    (trace,) = told.traces.load([told.traces.find(label.trace_id) or 0])
+    read = " ".join([trace.question or "", trace.answer, *(source.text for source in trace.sources)])
+    assert label.seconds == pytest.approx(min(len(read.split()) / 4, 40), abs=0.05)
+    assert all(20 < (label.seconds or 0) <= 40 for label in timed)
+    assert set(pace_of_each(told)) == {"ada", "ben"}
+    assert team_pace(told).is_measured
 
 
 @pytest.mark.parametrize("hours", [0, 33, 167])

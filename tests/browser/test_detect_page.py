@@ -99,6 +99,7 @@ def test_stop_keeps_what_was_scored_and_the_table_stays(slow: Any, page: Any) ->
     app, _, hurry = slow
     page.get_by_role("button", name="None", exact=True).click()
     page.get_by_role("button", name="Run", exact=True).wait_for()
+    settled(page)  # the rows follow the button
     page.get_by_text("Judge: yes or no", exact=True).click()
     page.get_by_role("button", name=re.compile("^Run 1 · ")).click()
     row = page.locator(f".st-key-detect-row-going-{JUDGE}")

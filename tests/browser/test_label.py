@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from calibrate.types import Kind, Score, Source, Trace
-from calibrate.workflow.labelling import flags, guides
+from calibrate.workflow.labelling import flags, guides, repeats
 from tests.browser.conftest import until
 
 pytestmark = pytest.mark.browser
@@ -348,6 +349,43 @@ def test_two_tabs_conflict_and_undo_takes_back(app: Any, visit: Any) -> None:
     page.get_by_text("2 waiting to send").wait_for()
     page.keyboard.press("z")
     page.locator("article.card[data-trace=tab-2]").wait_for()
+
+
+def test_a_trace_that_comes_again_looks_like_a_new_one(app: Any, visit: Any) -> None:
+    """No number, no count and no step back tells it from the others."""
+    sample = app.fill([Trace(id=f"again-{n}", answer=f"Answer {n}.") for n in range(50)], sample="again")
+    keys = [key for key, _ in app.store.samples.keys(sample.id)]
+    who = next(name for name in (f"nora{n}" for n in range(10_000)) if _again(name, keys[:30]) == [keys[0]])
+    page = visit(f"/label?sample=again&user={who}")
+    seen: list[str] = []
+    for place in range(50):
+        page.wait_for_function(
+            "count => document.querySelector('.touchstone-surface .count')?.textContent === count", arg=f"{place} / 50"
+        )
+        page.locator("article.card").wait_for()
+        seen.append(page.locator("article.card").get_attribute("data-trace"))
+        assert page.locator(".touchstone-surface [aria-live]").inner_text() == f"Trace {place + 1} of 50"
+        if place and seen[-1] == "again-0":
+            break
+        page.keyboard.press("a")
+        saved(page)
+    assert 21 <= place < 50, "it never came again"
+    page.keyboard.press("Backspace")
+    page.locator(f"article.card[data-trace={seen[-2]}]").wait_for()
+    page.keyboard.press("Space")
+    page.locator("article.card[data-trace=again-0]").wait_for()
+    page.keyboard.press("x")
+    page.locator("article.card[data-trace=again-0]").wait_for(state="detached")
+    saved(page)
+    assert [label.verdict for label in app.labels("again-0", who)] == ["clean"], "the second verdict is kept apart"
+    (repeat,) = app.store.repeats.answered(sample.id)
+    assert (repeat.labeller, repeat.before, repeat.again) == (who, "clean", "hallucinated")
+
+
+def _again(who: str, keys: list[int]) -> list[int]:
+    """The traces of these that come to this labeller again, by the hash that decides it."""
+    digests = {key: hashlib.blake2b(f"again:{who}:{key}".encode(), digest_size=8).digest() for key in keys}
+    return [key for key, digest in digests.items() if int.from_bytes(digest) < repeats.SHARE * 2**64]
 
 
 def test_the_end_says_what_the_session_did(app: Any, visit: Any) -> None:

@@ -37,6 +37,16 @@ test("Back leads through what was passed, and forward to where one was", () => {
   assert.equal(desk.current, null)
 })
 
+test("a trace that comes again looks like a new one", () => {
+  let desk = desks.pass(desks.pass(desks.pass(arrived(1, 2, 3))))
+  desk = desks.arrive(desk, { traces: traces(4, 1), place: { size: 9 } })
+  assert.deepEqual([desk.current.pk, desks.number(desk), desks.before(desk)], [4, 4, 3])
+  desk = desks.pass(desk)
+  assert.deepEqual([desk.current.pk, desks.number(desk), desks.before(desk)], [1, 5, 4])
+  desk = desks.arrive(desks.pass(desk), { traces: traces(5), place: { size: 9 } })
+  assert.deepEqual([desk.current.pk, desks.number(desk), desks.before(desk)], [5, 6, 1])
+})
+
 test("the held keys are those shown, coming and unsent", () => {
   const queue = queues.put(queues.empty(), { turn: "t", pk: 9 })
   assert.deepEqual(desks.held(arrived(1, 2), queue), [1, 2, 9])

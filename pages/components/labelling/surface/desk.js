@@ -4,14 +4,18 @@ export const AHEAD = 5 // traces that wait at least, as far as there are any
 export const ASK = 16 // how many are held once the server has answered: fast presses outrun a slow network
 const KEEP = 20 // traces passed whose texts are held for Back
 
-export const empty = () => ({ current: null, coming: [], passed: [], behind: [], returning: [], place: null, done: false })
+export const empty = () => ({ current: null, coming: [], passed: [], behind: [], again: 0, returning: [], place: null, done: false })
 
-/** The traces that came; those at hand or answered already are left out. An empty answer ends the sample. */
-export function arrive(desk, { traces, place, behind }, answered = new Set()) {
+/** The traces that came; those at hand or answered already are left out. An empty answer ends the sample. One that was
+ * passed before and comes again looks like a new one: Back leads from it to the last, and counting goes on. */
+export function arrive(desk, { traces, place, behind: labelled }, answered = new Set()) {
   const here = new Set([desk.current, ...desk.coming, ...desk.returning].filter(Boolean).map((trace) => trace.pk))
   const fresh = traces.filter((trace) => !here.has(trace.pk) && !answered.has(trace.pk))
   const coming = [...desk.coming, ...fresh]
-  const next = { ...desk, coming, place, behind: behind ?? desk.behind, done: !coming.length && !traces.length }
+  const before = labelled ?? desk.behind
+  const behind = before.filter((pk) => !fresh.some((trace) => trace.pk === pk))
+  const again = (labelled ? 0 : desk.again) + before.length - behind.length
+  const next = { ...desk, coming, place, behind, again, done: !coming.length && !traces.length }
   return next.current ? next : forward(next)
 }
 
@@ -28,6 +32,12 @@ export function pass(desk) {
   const passed = [...desk.passed.filter((trace) => trace.pk !== current.pk), current].slice(-KEEP)
   const behind = [...desk.behind.filter((pk) => pk !== current.pk), current.pk]
   return forward({ ...desk, current: null, passed, behind })
+}
+
+/** The number of the current trace among those of this labeller. */
+export function number(desk) {
+  const at = desk.current ? desk.behind.indexOf(desk.current.pk) : -1
+  return Math.min(desk.place?.size ?? 0, at < 0 ? desk.behind.length + desk.again + 1 : at + 1)
 }
 
 /** The trace before the current one, or before the one of this key; null where there is none. */

@@ -1,6 +1,7 @@
 // The labelling surface on a page: draws what the session holds, and turns keys and clicks into what it does.
 
 import * as cards from "./card.js"
+import * as desks from "./desk.js"
 import { button, element } from "./dom.js"
 import { mark, toggleKind, write } from "./draft.js"
 import { Finder } from "./finder.js"
@@ -179,10 +180,8 @@ class Surface {
     const made = this.#card(trace)
     this.place.replaceChildren(made.node)
     made.left.scrollTop = made.scrolled ?? 0
-    const at = this.session.desk.behind.indexOf(trace.pk)
-    const size = this.session.desk.place?.size ?? 0
-    const number = at >= 0 ? at + 1 : Math.min(size, this.session.desk.behind.length + 1)
-    this.live.textContent = `Trace ${number} of ${size}`
+    const { desk } = this.session
+    this.live.textContent = `Trace ${desks.number(desk)} of ${desk.place?.size ?? 0}`
     this.finder.renew()
   }
 

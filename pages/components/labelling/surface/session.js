@@ -122,7 +122,8 @@ class Session {
     if (known !== null) this.known = { before: this.known.before ?? known, now: known }
   }
 
-  /** How many traces of the sample the person has labelled, those that wait to be sent among them. */
+  /** How many traces of the sample the person has labelled, those that wait to be sent among them. One that came again
+   * counts again, or a count that stands still would tell it. */
   get labelled() {
     return (this.base ?? 0) + this.given.size
   }
@@ -239,7 +240,7 @@ class Session {
     const answer = drafts.answer(this.draft, verdict, { turn: newTurn(), seconds: spent, seen, guide: this.about.guide.version })
     const skipsLabelled = verdict === "skip" && trace.standing // Back led here: it stays as it was labelled
     if (!skipsLabelled) this.#put(answer)
-    if (verdict !== "skip" && !trace.standing) this.given.add(trace.pk)
+    if (verdict !== "skip" && !trace.standing) this.given.add(this.given.has(trace.pk) ? `${trace.pk} again` : trace.pk)
     if (verdict !== "skip") {
       this.times = [...this.times, spent].slice(-500)
       this.answers += 1
@@ -304,7 +305,7 @@ class Session {
     this.queue = queue
     if (!sent) {
       this.keep?.remove("answers", answer.turn)
-      if (answer.seen === null) this.given.delete(answer.pk)
+      if (answer.seen === null && !this.given.delete(`${answer.pk} again`)) this.given.delete(answer.pk)
     }
     this.#show(answer.pk, answer)
     return { answer, sent }

@@ -150,6 +150,50 @@ def precision_recall(
     return go.Figure({"data": [shade, curve, *points, _HERE], "layout": layout})
 
 
+def false_positive_rate(
+    sweep: Sweep,
+    band: Band,
+    threshold: float,
+    *,
+    unit: str,
+    span: tuple[float, float],
+    band_name: str = "95%, pointwise",
+) -> go.Figure:
+    """The share of clean traces that is flagged, against the threshold, with its 95% band and the threshold at hand.
+    `band` belongs to `sweep`; every point of the curve carries its threshold as customdata, for clicks."""
+    edge = {"type": "scatter", "x": sweep.thresholds, "mode": "lines", "hoverinfo": "skip"}
+    edge["line"] = {"width": 0, "shape": "hv"}
+    low = {**edge, "y": band.fpr_low, "showlegend": False}
+    high = {**edge, "y": band.fpr_high, "fill": "tonexty", "fillcolor": QUIET, "name": band_name}
+    stairs = _curve(sweep.thresholds, sweep.fpr, BLUE)
+    curve = {
+        **stairs,
+        "line": {**stairs["line"], "shape": "hv"},
+        "customdata": np.stack([sweep.thresholds, band.fpr_low, band.fpr_high], axis=-1),
+        "hovertemplate": (
+            f"threshold {SIGNS[sweep.flag_when]} %{{customdata[0]:.4~g}}<br>"
+            "%{y:.0%} of clean traces flagged (%{customdata[1]:.0%} to %{customdata[2]:.0%})<extra></extra>"
+        ),
+        "name": "measured",
+        "showlegend": False,
+    }
+    here = {
+        "type": "scatter",
+        "x": [threshold, threshold],
+        "y": [0, 1],
+        "mode": "lines",
+        "line": {"color": HERE, "width": 2, "dash": "dot"},
+        "hoverinfo": "skip",
+        "name": "This threshold",
+    }
+    layout = {
+        **template(),
+        "xaxis": axis("<br>".join(wrap(f"Score: {unit}", NARROW)), range=list(span), showgrid=False, automargin=True),
+        "yaxis": share_axis("Share of clean traces flagged"),
+    }
+    return go.Figure({"data": [low, high, curve, here], "layout": layout})
+
+
 def curves(named: Sequence[tuple[str, Sweep]]) -> go.Figure:
     """Precision against recall, up to six curves in one chart. The names are the legend."""
     data = []

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from calibrate import registry
@@ -14,7 +15,7 @@ from calibrate.report.names import title_of
 from calibrate.report.sentences import figures as wording
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.choosing.pool import Pool
-from calibrate.stats.intervals.sweep_intervals import AT_ONCE, figures
+from calibrate.stats.intervals.sweep_intervals import AT_ONCE, Band, figures
 from calibrate.types import OperatingPoint
 from calibrate.workflow.evidence import evidence
 from calibrate.workflow.releasing import history
@@ -95,27 +96,39 @@ def show_chart(
 
 def show_curve(data: evidence.Evidence, marks: Sequence[charts.Mark]) -> None:
     """Precision against recall with its bounds; a click on it takes a threshold."""
-    together = bool(
-        st.toggle(
-            "Bounds for all thresholds at once",
-            key=BAND,
-            help="Pointwise bounds hold at one threshold, named beforehand. Who looks along the curve for a good place "
-            f"needs wider ones: these hold at some {AT_ONCE} thresholds together (Bonferroni).",
-        )
-    )
-    band = data.outline.together if together else data.outline.pointwise
-    words = f"95%, {AT_ONCE} thresholds at once" if together else "95%, pointwise"
+    band, words = _choose_bounds(data)
     curve = tune_setting.once(
         data,
-        ("curve", together, tuple(marks)),
+        ("curve", words, tuple(marks)),
         lambda: charts.precision_recall(data.outline.sweep, band, marks, band_name=words),
     )
+    _show_clickable(curve, "tune_curve")
+
+
+def show_false_positives(data: evidence.Evidence, threshold: float) -> None:
+    """The false-positive rate at every threshold with its bounds; a click on it takes a threshold."""
+    band, words = _choose_bounds(data)
+    unit, span = registry.get(data.config.name).unit, tune_setting.span_of(data)
+    curve = charts.false_positive_rate(data.outline.sweep, band, threshold, unit=unit, span=span, band_name=words)
+    _show_clickable(curve, "tune_false_positives")
+
+
+def _choose_bounds(data: evidence.Evidence) -> tuple[Band, str]:
+    """The bounds of a curve, pointwise or wider, and what they are called."""
+    together = st.toggle(
+        "Bounds for all thresholds at once",
+        key=BAND,
+        help="Pointwise bounds hold at one threshold, named beforehand. Who looks along the curve for a good place "
+        f"needs wider ones: these hold at some {AT_ONCE} thresholds together (Bonferroni).",
+    )
+    if together:
+        return data.outline.together, f"95%, {AT_ONCE} thresholds at once"
+    return data.outline.pointwise, "95%, pointwise"
+
+
+def _show_clickable(curve: go.Figure, key: str) -> None:
     st.plotly_chart(
-        curve,
-        key="tune_curve",
-        on_select=lambda: policy_controls.clicked("tune_curve"),
-        selection_mode="points",
-        config=charts.CONFIG,
+        curve, key=key, on_select=lambda: policy_controls.clicked(key), selection_mode="points", config=charts.CONFIG
     )
 
 

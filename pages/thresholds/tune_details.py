@@ -9,6 +9,7 @@ import streamlit as st
 
 from calibrate.report.names import title_of
 from calibrate.report.sentences import kinds as kinds_in_words
+from calibrate.report.sentences.threshold_figures import false_positive_rate
 from calibrate.report.tables.kinds import columns
 from calibrate.types import OperatingPoint, Sample
 from calibrate.workflow.evidence import evidence
@@ -106,6 +107,13 @@ def _curve(store: Store, what: Beneath) -> None:
     tune_charts.show_curve(what.data, what.marks or [])
 
 
+def _false_positives(store: Store, what: Beneath) -> None:
+    point = _point(store, what)
+    rate = false_positive_rate(point)
+    st.markdown(f"**{rate.large}** of clean traces flagged at this threshold :gray[{plain(rate.note)}]")
+    tune_charts.show_false_positives(what.data, point.threshold)
+
+
 def _percent(store: Store, what: Beneath) -> None:
     reliability.show(store, what.data.config.name, _name(what))
 
@@ -126,16 +134,18 @@ NAMES = {
     "words": "In words",
     "kinds": "By kind",
     "curve": "Precision and recall",
+    "alarms": "False alarms",
     "percent": "In percent",
     "scoreboard": "Scoreboard",
     "compare": "Side by side",
 }
-OF_THE_THRESHOLD = ("words", "kinds")
+OF_THE_THRESHOLD = ("words", "kinds", "alarms")
 ALWAYS = ("scoreboard", "compare")
 _SHOWN: dict[str, Callable[[Store, Beneath], None]] = {
     "words": _words,
     "kinds": _kinds,
     "curve": _curve,
+    "alarms": _false_positives,
     "percent": _percent,
     "scoreboard": _scoreboard,
     "compare": _compare,

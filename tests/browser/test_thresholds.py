@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -197,6 +198,22 @@ def test_what_it_finds_of_each_kind_follows_the_threshold(own: App, page: Any) -
         seen.add(page.get_by_text("finds, by kind: fabrication").inner_text())
     assert len(seen) == 2
     assert where(page)["details"] == ["kinds"]
+
+
+def test_false_alarms_are_counted_at_the_threshold(own: App, page: Any) -> None:
+    opened(page, own)
+    open_details(page, "False alarms")
+    page.get_by_text("of clean traces flagged at this threshold").wait_for()
+    data = loading.load_evidence(own.store, DETECTOR)
+    clean = [row.value for row in data.rows if row.gold == "clean"]
+    scores = sorted(data.sweep.thresholds.tolist())
+    for at in (scores[0], scores[-1]):
+        type_threshold(page, at)
+        flagged = sum(value is not None and value <= at for value in clean)
+        page.get_by_text(
+            re.compile(rf"clean traces flagged at this threshold .* {flagged} of {len(clean)} clean$")
+        ).wait_for()
+    assert where(page)["details"] == ["alarms"]
 
 
 def test_what_scored_nothing_is_folded_with_its_reason(own: App, page: Any) -> None:

@@ -53,6 +53,25 @@ def test_the_curve_carries_its_thresholds(flag_when: FlagWhen) -> None:
     assert figure.layout.xaxis.tickformat == figure.layout.yaxis.tickformat == ".0%"
 
 
+@pytest.mark.parametrize("flag_when", ["above", "below"])
+def test_the_false_positive_rate_is_the_share_of_clean_labels_flagged(flag_when: FlagWhen) -> None:
+    """Counted by hand; between two scores the rate of the stricter one holds."""
+    rng = np.random.default_rng(5)
+    labels, scores = rng.random(80) < 0.3, rng.normal(size=80).round(1)
+    of = sweep(labels, scores, flag_when=flag_when)
+    figure = charts.false_positive_rate(of, band(of), 0.25, unit="share", span=(-3.0, 3.0))
+    low, high, line, here = figure.data
+    clean = scores[~labels]
+    flagged = [np.mean(clean >= at if flag_when == "above" else clean <= at) for at in of.thresholds]
+    np.testing.assert_allclose(line.y, flagged)
+    np.testing.assert_array_equal(np.asarray(line.customdata)[:, 0], of.thresholds)
+    assert line.line.shape == low.line.shape == high.line.shape == "hv"
+    assert np.all((np.asarray(low.y) <= line.y) & (np.asarray(line.y) <= high.y))
+    assert high.fill == "tonexty", "the band lies between the two before the curve"
+    assert list(here.x) == [0.25, 0.25]
+    assert figure.layout.yaxis.tickformat == ".0%"
+
+
 def test_marks_lie_in_order_and_the_threshold_at_hand_is_in_the_legend() -> None:
     of = curve()
     kinds: list[charts.Kind] = ["elbow", "live", "policy"]

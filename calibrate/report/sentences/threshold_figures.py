@@ -20,17 +20,23 @@ class Figure:
 def figures_at(point: OperatingPoint, per_day: float | None) -> tuple[Figure, Figure, Figure, Figure]:
     """Precision, recall, false alarms and flags of a point. Where few labels were flagged the intervals are large."""
     hits, alarms = point.true_positives, point.false_positives
-    flagged, clean = hits + alarms, point.n - point.positives
+    flagged = hits + alarms
     large, reach = lead(point.precision, flagged)
     of_flagged = f"{reach} · {count(hits)} of {count(flagged)}" if flagged else "nothing labelled is flagged"
     finds, found_reach = lead(point.recall, flagged)
-    wrong, wrong_reach = lead(point.fpr, flagged)
     return (
         Figure(large, of_flagged),
         Figure(finds, f"{found_reach} · {count(hits)} of {count(point.positives)}"),
-        Figure(wrong, f"{wrong_reach} · {count(alarms)} of {count(clean)} clean"),
+        false_positive_rate(point),
         _flags(point, per_day),
     )
+
+
+def false_positive_rate(point: OperatingPoint) -> Figure:
+    """The share of clean traces that is flagged."""
+    alarms, clean = point.false_positives, point.n - point.positives
+    wrong, reach = lead(point.fpr, point.true_positives + alarms)
+    return Figure(wrong, f"{reach} · {count(alarms)} of {count(clean)} clean")
 
 
 def _flags(point: OperatingPoint, per_day: float | None) -> Figure:

@@ -204,11 +204,14 @@ def test_false_alarms_are_counted_at_the_threshold(own: App, page: Any) -> None:
     opened(page, own)
     open_details(page, "False alarms")
     page.get_by_text("of clean traces flagged at this threshold").wait_for()
+    settled(page)
     data = loading.load_evidence(own.store, DETECTOR)
     clean = [row.value for row in data.rows if row.gold == "clean"]
     scores = sorted(data.sweep.thresholds.tolist())
     for at in (scores[0], scores[-1]):
         type_threshold(page, at)
+        until(page, lambda at=at: where(page).get("threshold") == [repr(at)])
+        settled(page)
         flagged = sum(value is not None and value <= at for value in clean)
         page.get_by_text(
             re.compile(rf"clean traces flagged at this threshold .* {flagged} of {len(clean)} clean$")

@@ -29,7 +29,7 @@ PAGES = [key for tabs in navigation.SECTIONS.values() for key in tabs]
 TALLEST = {1440: 1_100, 390: 1_400}  # pixels of a page that are shown, by width
 COLOURS = 64
 CONTROLS = """() => {
-  const GROUPS = "[role=radiogroup], [role=tablist], [role=toolbar], [role=grid], [role=listbox], table,"
+  const GROUPS = "[role=radiogroup], [role=tablist], [role=toolbar], [role=group], [role=grid], [role=listbox], table,"
     + " ul, ol, canvas, [data-testid=stButtonGroup], [data-testid=stDataFrame], [data-testid=stFileUploader],"
     + " [data-testid=stNumberInput], [data-testid=stDateInput], [data-testid=stSelectbox], [data-testid=stMultiSelect]"
   const ALONE = "button, input, select, textarea, summary, [role=slider], [data-testid=stPageLink] a"
@@ -58,7 +58,18 @@ CONTROLS = """() => {
       const kind = node.type === "checkbox" ? "checkbox" : `${node.tagName} ${says(node)}`
       return found.add(kind)
     }
-    inside(node).forEach(walk)
+    // Rows of one kind, three or more, are a list of which one is as good as all.
+    const kind = (one) => `${one.tagName} ${one.className}`
+    const rows = inside(node).filter((one) => one.className && !/\\bst|element-container/.test(one.className) && seen(one) && acts(one))
+    const often = new Set(rows.map(kind).filter((name, _, all) => all.filter((other) => other === name).length > 2))
+    const met = new Set()
+    for (const one of inside(node)) {
+      const name = kind(one)
+      if (often.has(name) && rows.includes(one)) {
+        if (!met.has(name)) found.add(`rows of ${name}`)
+        met.add(name)
+      } else walk(one)
+    }
   }
   walk(document.querySelector(".stMain"))
   return { primary, controls: [...found] }

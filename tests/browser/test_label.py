@@ -238,21 +238,21 @@ def test_the_split_and_the_size_of_the_texts_last(app: Any, visit: Any) -> None:
     def size() -> str:
         return str(page.locator(".answer-pane").evaluate("node => getComputedStyle(node).fontSize"))
 
-    assert (round(share(), 2), size()) == (0.5, "16px")
+    until(page, lambda: (round(share(), 2), size()) == (0.5, "16px"))
     box = page.locator(".answer-pane").bounding_box()
     page.mouse.move(box["x"] + box["width"] - 5, box["y"] + box["height"] - 5)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] - 205, box["y"] + box["height"] - 5, steps=5)
     page.mouse.up()
     page.get_by_role("button", name="A+").click()
+    until(page, lambda: 0.25 < share() < 0.45)
     narrower = share()
-    assert 0.25 < narrower < 0.45
     page.keyboard.press("a")
     page.locator("article.card[data-trace=split-1]").wait_for()
-    assert (share(), size()) == (narrower, "18px")
+    until(page, lambda: (share(), size()) == (narrower, "18px"))
     page.reload()
     page.locator("article.card[data-trace=split-1]").wait_for()
-    assert (share(), size()) == (narrower, "18px")
+    until(page, lambda: (share(), size()) == (narrower, "18px"))
 
 
 def test_fast_presses_on_a_slow_network_all_count_in_order(app: Any, visit: Any) -> None:

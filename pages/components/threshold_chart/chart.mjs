@@ -323,7 +323,7 @@ function build(parent, sharing) {
   }, element("i")) // prettier-ignore
   const tip = element("div", { class: "tip", hidden: "", "aria-hidden": "true" })
   const plot = element("div", { class: "plot" }, svg, handle, tip)
-  const [marks, figures] = [element("div", { class: "marks" }), element("div", { class: "figures" })]
+  const [marks, figures] = [element("div", { class: "marks", role: "group", "aria-label": "Marks" }), element("div", { class: "figures" })]
   const beside = element("div", { class: "beside" })
   const root = element("div", { class: "chart" }, top, plot, marks, figures, beside)
   parent.append(root)

@@ -75,6 +75,8 @@ class Surface {
     this.flagged = button("plain flag", "Flag", "F", () => this.#flag())
     this.flagged.setAttribute("aria-pressed", "false")
     const tools = element("span", "tools")
+    tools.setAttribute("role", "toolbar")
+    tools.setAttribute("aria-label", "Reading and help")
     tools.append(
       button("plain smaller", "A−", "", () => reading.resize(this.root, -1)),
       button("plain larger", "A+", "", () => reading.resize(this.root, 1)),

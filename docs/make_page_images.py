@@ -60,8 +60,10 @@ CONTROLS = """() => {
     }
     // Rows of one kind, three or more, are a list of which one is as good as all.
     const kind = (one) => `${one.tagName} ${one.className}`
-    const rows = inside(node).filter((one) => one.className && !/\\bst|element-container/.test(one.className) && seen(one) && acts(one))
-    const often = new Set(rows.map(kind).filter((name, _, all) => all.filter((other) => other === name).length > 2))
+    const streamlits = (one) => !one.className || /\\bst|element-container/.test(one.className)
+    const rows = inside(node).filter((one) => !streamlits(one) && seen(one) && acts(one))
+    const names = rows.map(kind)
+    const often = new Set(names.filter((name) => names.filter((other) => other === name).length > 2))
     const met = new Set()
     for (const one of inside(node)) {
       const name = kind(one)

@@ -51,6 +51,48 @@ def test_the_bar_leads_through_the_pages_within_one_session(app: App, visit: Cal
     expect(page.locator(".ts-sample")).to_have_text("framed")
 
 
+def test_the_palette_leads_to_a_page_by_the_keyboard_alone(app: App, visit: Callable[..., Any]) -> None:
+    from playwright.sync_api import expect
+
+    page = visit("/detect")
+    page.get_by_role("heading", name="Detect", exact=True).wait_for()
+    settled(page)
+    began = page.get_by_role("button", name="Keys and words")
+    began.focus()
+    # Escape leaves everything as it was, whatever was typed, and gives the focus back.
+    palette, field = page.get_by_role("dialog", name="Go to"), page.get_by_role("combobox", name="Go to a page")
+    page.keyboard.press("Control+k")
+    expect(field).to_be_focused()
+    page.keyboard.type("no such thing")
+    expect(palette.get_by_role("option")).to_have_text(["Open the trace no such thingtrace"])
+    address = page.url
+    page.keyboard.press("Escape")
+    expect(palette).to_have_count(0)
+    expect(began).to_be_focused()
+    assert page.url == address
+    # Typing narrows; the arrows mark one after another, and round the ends; Enter takes what is marked.
+    page.keyboard.press("Control+k")
+    expect(field).to_have_value("")
+    page.keyboard.type("Re")
+    options = palette.get_by_role("option")
+    names = options.locator("span").all_inner_texts()
+    assert {"Release: Release", "Watch: Recheck"} <= set(names)
+    assert "Label: Guidelines" not in names
+    marked = palette.get_by_role("option", selected=True)
+    expect(marked.locator("span")).to_have_text(names[0])
+    page.keyboard.press("ArrowUp")
+    expect(marked.locator("span")).to_have_text(names[-1])
+    for _ in range(1 + names.index("Watch: Recheck")):
+        page.keyboard.press("ArrowDown")
+    expect(marked.locator("span")).to_have_text("Watch: Recheck")
+    assert field.get_attribute("aria-activedescendant") == marked.get_attribute("id")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Recheck", exact=True).wait_for()
+    expect(palette).to_have_count(0)
+    assert page.url.startswith(f"{app.url}/recheck")
+    assert page.evaluate(FIXED) == ["Watch", "Recheck"]
+
+
 def test_an_address_that_no_page_has_leads_home(app: App, visit: Callable[..., Any]) -> None:
     for address in ("/nonsense", "/reports/2026?x=1"):
         page = visit(address)

@@ -50,7 +50,7 @@ def test_flagged_traces_stated_as_random_are_noticed(store: Store) -> None:
     assert caution is not None
     assert (caution.chosen, caution.sample) == (Chosen.UNLIKE, "audit")
     assert "is said to be random, and is not like the traffic: 7" in str(caution_of(caution))
-    assert f"of the traffic have a {DETECTOR} of 0.4" in str(caution_of(caution))
+    assert "of the traffic have a Token overlap of 0.4" in str(caution_of(caution))
     with pytest.raises(BadInput, match=r"'audit' is said to be random.*--state flagged"):
         operating_points.choose_point(loading.load_evidence(store, DETECTOR, sample="audit"), parse("f1"))
     assert samples_with_labels(store) == []

@@ -86,7 +86,7 @@ def test_a_run_in_which_a_detector_failed_on_every_trace_is_not_done(store: Stor
     assert finished.counts["word_overlap"]["scored"] == MANY
     (failure,) = outcomes.failures(finished)
     assert (failure.detector, failure.failed) == (JUDGE, MANY)
-    assert sentences.failed(failure).startswith(f"{JUDGE} failed on all {MANY} traces: ")
+    assert sentences.failed(failure).startswith(f"Judge: yes or no failed on all {MANY} traces: ")
     assert "no such thing here" in sentences.failed(failure)
     endpoint.script = scripted.sensible
     again = run(store, JUDGE, "word_overlap")
@@ -103,7 +103,7 @@ def test_a_failure_is_told_with_its_own_reason_and_not_with_that_of_the_abstenti
     assert main(["import", str(tmp_path / "t.jsonl"), "--store", store.url]) == 0
     assert main(["detect", "token_logprob", "--all", "--store", store.url]) == 1
     text = capsys.readouterr().out
-    assert "token_logprob failed on 1 of 4 traces and scored none: " in text
+    assert "Token log-probability failed on 1 of 4 traces and scored none: " in text
     assert "1e+308" in text.split("scored none: ")[1].splitlines()[0]
 
 
@@ -143,7 +143,7 @@ def test_the_command_says_which_detector_failed_why_and_how_to_retry(
     command = ("detect", JUDGE, "--all", "--store", store.url)
     assert main([*command]) == 1
     text = capsys.readouterr().out
-    assert f"{JUDGE} failed on all {MANY} traces: " in text
+    assert f"Judge: yes or no failed on all {MANY} traces: " in text
     retry = f"detect {JUDGE} --all --again failed"
     assert f"run `{retry}`" in text
     assert main([*command, "--json"]) == 1

@@ -132,4 +132,5 @@ def _take(store: Store, data: evidence.Evidence, step: BetterStep) -> None:
     elif step.kind != BetterKind.CERTIFY:
         settle = step.kind == BetterKind.SETTLE
         name, words = ("agreement", "Settle them") if settle else ("label", "Label")
-        st.page_link(shell.page(name), label=words, icon=":material/check_box:")
+        where = {"sample": data.sample.name} if data.sample else {}
+        st.page_link(shell.page(name), label=words, icon=":material/check_box:", query_params=where)

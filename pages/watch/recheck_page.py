@@ -46,10 +46,7 @@ def show(store: Store) -> None:
         decided(state)
         recheck_start.offer(store, file.detectors[detector], detector, model, again=True)
     elif state.exhausted:
-        st.markdown(
-            "Every flagged trace of that period is labelled, and they do not decide it. Take an earlier day, or score "
-            "newer traffic."
-        )
+        st.markdown("Every flagged trace of that period is labelled, and they do not decide it.")
         recheck_start.offer(store, file.detectors[detector], detector, model, again=True)
     else:
         st.button(

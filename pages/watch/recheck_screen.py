@@ -130,7 +130,7 @@ def screen(store: Store, state: step.State) -> None:
 
 
 def _status(state: step.State) -> str:
-    """ "9 labels, about 4 more · 30 flagged traces of 8 to 14 Nov 2026 drawn and not labelled, 12 more to draw"."""
-    ahead = f", about {count(state.standing.more)} more" if state.standing.more else ""
-    left = f"{count(state.left, 'flagged trace')} of {sentences.period(state.plan)} drawn and not labelled"
-    return f"**{count(state.counted, 'label')}{ahead}** · {left}, {count(state.pool - state.sample.size)} more to draw"
+    """ "Flagged traces of 8 to 14 Nov 2026, until it is decided · 12 more can be drawn"; the surface counts labels."""
+    more = state.pool - state.sample.size
+    ahead = f"{count(more)} more can be drawn" if more else "all of them are drawn"
+    return f"**Flagged traces of {sentences.period(state.plan)}**, one by one, until it is decided · {ahead}"

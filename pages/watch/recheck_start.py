@@ -50,6 +50,8 @@ def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, 
             "may look and stop whenever you like, and it is wrong in at most 5 of 100 rechecks."
         )
     usual = look(store, detector, model=model, now=shell.now())
+    # The widget below says another day; what it says is in the session before it is drawn.
+    traffic = look(store, detector, model=model, since=_since(), now=shell.now())
     with st.container(horizontal=True, vertical_alignment="bottom"):
         target = st.number_input(
             "Precision to hold, %", min_value=5, max_value=95, step=5, width=170,
@@ -66,12 +68,16 @@ def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, 
             f"Recheck {plain(title_of(detector))} again" if again else f"Recheck {plain(title_of(detector))}",
             type="secondary" if again else "primary",
             icon=":material/fact_check:",
-            disabled=target is None,
+            disabled=target is None or not traffic.flagged,
             on_click=begin,
             args=(store, detector, model),
         )
-    traffic = look(store, detector, model=model, since=_since(), now=shell.now())
     st.caption(f"{sentences.traffic(traffic)}.")
+    if not traffic.flagged:
+        st.markdown(
+            "Nothing is left to draw there. A recheck never looks at traffic from before the release: score newer "
+            "traffic, or come back once there is more."
+        )
     if promised is None:
         st.caption(
             f"No precision was promised for it. When it was released, {recheck_screen.when_released(entry.metrics)}."

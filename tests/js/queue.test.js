@@ -54,6 +54,8 @@ test("the strip holds the last ten", () => {
   const state = of(...Array.from({ length: 15 }, (_, i) => answer(`t${i}`, i)))
   assert.equal(queue.recent(state).length, 10)
   assert.equal(queue.recent(state).at(-1).turn, "t14")
+  const changed = queue.recent(of(answer("a", 1), answer("b", 2), answer("c", 1)))
+  assert.deepEqual(changed.map((one) => one.turn), ["b", "c"], "a change of mind is no second answer")
 })
 
 test("tries come further apart, at most ten seconds", () => {

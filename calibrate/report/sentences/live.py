@@ -54,8 +54,18 @@ def _days(of: Estimate) -> str:
 
 
 def state(row: LiveThreshold) -> str:
-    """ "Holds", "Not shown yet", "Do not release this"; nothing where that is not known."""
-    return point_state.headline(row.judged.state) if row.judged else ""
+    """ "Holds", "Not shown yet", "Do not release this"; nothing where that is not known. What holds was shown without
+    the models that came since."""
+    if row.judged is None:
+        return ""
+    headline = point_state.headline(row.judged.state)
+    without = [one_line(model.name, 40) for model in row.models if model.unseen]
+    return f"{headline}; not known for {listed(without, NAMED)}" if without and not_against(row) else headline
+
+
+def not_against(row: LiveThreshold) -> bool:
+    """Whether nothing is known against it."""
+    return row.judged is not None and not row.judged.state.known_bad
 
 
 def against(row: LiveThreshold) -> str:

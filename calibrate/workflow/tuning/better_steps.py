@@ -13,7 +13,7 @@ from calibrate.errors import BadInput
 from calibrate.stats.choosing.bounded import START, lower_bounds
 from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.sweep.sweep import Sweep
-from calibrate.types import OperatingPoint, PointState, StateReason
+from calibrate.types import OperatingPoint, PointState, PointVerdict, StateReason
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.tuning.operating_points import choose_point
 from calibrate.workflow.tuning.point_state import state_of
@@ -59,8 +59,8 @@ def find_better_steps(
     return order_steps(
         state,
         policy,
-        lower=find_lower_target(data.sweep, policy.number) if policy.kind == "precision" else None,
-        other=find_other_detector(policy, others),
+        lower=_find_lower_that_stands(data, policy) if policy.kind == "precision" else None,
+        other=find_other_detector(policy, others, than=state.verdict),
         labels=count_more_labels(point, state),
     )
 
@@ -101,8 +101,24 @@ def find_lower_target(sweep: Sweep, target: float) -> float | None:
     return lower if lower >= (sweep.prevalence or 0.0) + STEP else None
 
 
-def find_other_detector(policy: Policy, others: Iterable[Evidence]) -> OperatingPoint | None:
-    """Of the detectors whose point by this policy nothing is known against, that which finds most."""
+def _find_lower_that_stands(data: Evidence, policy: Policy) -> float | None:
+    """The highest lower target whose point nothing is known against: a dispute among its flags may be."""
+    lower = find_lower_target(data.sweep, policy.number)
+    while lower is not None:
+        point = choose_point(data, Policy("precision", lower), strength="bounded")
+        if not state_of(data, point).known_bad:
+            return lower
+        lower = round(lower - STEP, 2)
+        if lower < (data.sweep.prevalence or 0.0) + STEP:
+            return None
+    return None
+
+
+def find_other_detector(
+    policy: Policy, others: Iterable[Evidence], *, than: PointVerdict = PointVerdict.DO_NOT_RELEASE
+) -> OperatingPoint | None:
+    """Of the detectors whose point by this policy has a better verdict, that which finds most. So no two detectors are
+    offered in each other's place."""
     best: OperatingPoint | None = None
     for data in others:
         if policy.kind in ("manual", "alerts") or data.sweep.missing:
@@ -112,7 +128,7 @@ def find_other_detector(policy: Policy, others: Iterable[Evidence]) -> Operating
         except BadInput:
             continue
         better = best is None or (point.recall.value or 0.0) > (best.recall.value or 0.0)
-        if better and point.feasible and not state_of(data, point).known_bad:
+        if better and point.feasible and _RANKS[state_of(data, point).verdict] > _RANKS[than]:
             best = point
     return best
 
@@ -140,4 +156,5 @@ def count_more_labels(point: OperatingPoint, state: PointState) -> int | None:
     return more if 0 < more <= MOST_LABELS else None
 
 
+_RANKS = {PointVerdict.DO_NOT_RELEASE: 0, PointVerdict.NOT_SHOWN: 1, PointVerdict.HOLDS: 2}
 _LABELS_TELL = {StateReason.MOSTLY_BELOW, StateReason.FEW_FLAGGED, StateReason.WIDE, StateReason.UNPROVEN}

@@ -10,11 +10,12 @@ from scipy.stats import binomtest
 
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.sweep.sweep import Sweep, sweep
-from calibrate.types import Interval, PointState, PointVerdict, StateReason
+from calibrate.types import Interval, Label, PointState, PointVerdict, StateReason
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning.better_steps import (
     BetterKind,
     count_more_labels,
+    find_better_steps,
     find_lower_target,
     find_other_detector,
     order_steps,
@@ -22,7 +23,7 @@ from calibrate.workflow.tuning.better_steps import (
 from calibrate.workflow.tuning.operating_points import choose_point
 from calibrate.workflow.tuning.point_state import state_of
 from db import Store
-from tests.workflow.making import ABOVE, DETECTOR, fill, give_scores
+from tests.workflow.making import ABOVE, DETECTOR, NOW, fill, give_scores
 from tests.workflow.tuning.test_point_state import GOOD
 
 PRECISION = Policy("precision", 0.7)
@@ -102,3 +103,30 @@ def test_another_detector_is_offered_where_nothing_is_known_against_it(store: St
     assert offered is not None
     assert offered.detector == ABOVE
     assert not state_of(good, choose_point(good, parse("precision>=0.7"))).known_bad
+    # What is offered is better than what is at hand: two that hold are not offered in each other's place.
+    assert state_of(good, choose_point(good, parse("precision>=0.7"))).verdict == PointVerdict.HOLDS
+    assert find_other_detector(PRECISION, [good], than=PointVerdict.NOT_SHOWN) is not None
+    assert find_other_detector(PRECISION, [good], than=PointVerdict.HOLDS) is None
+
+
+def test_a_lower_target_that_a_dispute_may_undo_is_not_offered(store: Store) -> None:
+    """Of 40 flagged answers 32 are hallucinated; then 12 of these are disputed."""
+    labels = [place < 32 for place in range(40)] + [False] * 200
+    fill(store, labels, [0.1] * 40 + [0.9] * 200)
+    policy = parse("precision>=0.95")
+
+    def lower() -> float | None:
+        data = loading.load_evidence(store, DETECTOR)
+        point = choose_point(data, policy)
+        steps = find_better_steps(data, policy, point, state_of(data, point), [])
+        return next((step.target for step in steps if step.kind == BetterKind.LOWER_TARGET), None)
+
+    first = lower()
+    assert first is not None
+    for row in [row for row in loading.load_evidence(store, DETECTOR).rows if row.gold == "hallucinated"][:12]:
+        store.labels.add(row.pk, Label("", "second", "clean"), sample_id=None, now=NOW)
+    again = lower()
+    assert again is None or again < first
+    if again is not None:
+        data = loading.load_evidence(store, DETECTOR)
+        assert not state_of(data, choose_point(data, Policy("precision", again), strength="bounded")).known_bad

@@ -162,9 +162,8 @@ class Surface {
     this.strip.replaceChildren(...chips)
     if (draft) {
       for (const [verdict, made] of this.buttons) made.setAttribute("aria-pressed", String(draft.verdict === verdict))
-      this.kinds.forEach((made, place) =>
-        made.setAttribute("aria-pressed", String(draft.kinds.includes(this.about.guide.kinds[place].key))),
-      )
+      const kinds = new Set([...draft.kinds, ...draft.spans.map((span) => span.kind)])
+      this.kinds.forEach((made, place) => made.setAttribute("aria-pressed", String(kinds.has(this.about.guide.kinds[place].key))))
       if (document.activeElement !== this.note && this.note.value !== draft.note) this.note.value = draft.note
     }
     this.flagged.setAttribute("aria-pressed", String((trace?.flag ?? null) !== null))
@@ -224,8 +223,10 @@ class Surface {
     const state = JSON.stringify([draft.spans, this.sentence])
     if (this.drawn === state || (this.drawn === null && state === "[[],null]")) return
     this.drawn = state
-    cards.draw(made, draft.spans, this.sentence, (key) => this.about.guide.kinds.find((kind) => kind.key === key)?.name ?? key)
+    cards.draw(made, draft.spans, this.sentence, (key) => this.#kindName(key))
   }
+
+  #kindName = (key) => this.about.guide.kinds.find((kind) => kind.key === key)?.name ?? key
 
   #showNothing() {
     const box = notices.nothing(this.session, this.words)
@@ -298,9 +299,11 @@ class Surface {
     const answer = this.session.answer(verdict)
     if (!answer) return
     this.note.blur()
-    this.lastAnswer = verdict === "hallucinated" && !answer.kinds.length ? performance.now() : -Infinity
+    const named = [...new Set([...answer.kinds, ...answer.spans.map(([, , kind]) => kind)])].filter(Boolean)
+    this.lastAnswer = verdict === "hallucinated" && !named.length ? performance.now() : -Infinity
     this.#draw()
-    const kinds = this.lastAnswer > 0 ? ` · 1–${this.about.guide.kinds.length} for its kinds` : ""
+    const given = named.map((key) => ` · ${this.#kindName(key)}`).join("")
+    const kinds = this.lastAnswer > 0 ? ` · 1–${this.about.guide.kinds.length} for its kinds` : given
     this.#say(verdict === "skip" && went ? "Left as it was" : `${WORDS[verdict]}${kinds} · Z undoes`)
   }
 

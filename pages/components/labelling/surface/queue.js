@@ -57,8 +57,11 @@ export function decide(queue, turn, mine, newTurn) {
   return put({ ...queue, held }, { ...item.answer, turn: newTurn, seen: item.standing?.key ?? item.answer.seen })
 }
 
-/** The last ten answers, newest last, for the strip. */
-export const recent = (queue) => [...queue.sent, ...queue.waiting.filter((answer) => !isFlag(answer))].slice(-MOST_UNDONE)
+/** The last ten answered traces with the answer that counts, newest last, for the strip. */
+export function recent(queue) {
+  const answers = [...queue.sent, ...queue.waiting.filter((answer) => !isFlag(answer))]
+  return answers.filter((answer, at) => !answers.slice(at + 1).some((later) => later.pk === answer.pk)).slice(-MOST_UNDONE)
+}
 
 /** "2 waiting to send", "saved" */
 export function inWords(queue) {

@@ -8,7 +8,7 @@ import streamlit as st
 
 from calibrate.report.numbers import count, day, listed, share
 from calibrate.report.sentences import live
-from calibrate.workflow.releasing.unknown_models import unknown_models
+from calibrate.workflow.releasing.unknown_models import UnknownModel, unknown_models
 from calibrate.workflow.watching.new_models import NewModel
 from db import Store
 from pages import shell
@@ -17,10 +17,17 @@ from pages.components.text import middle, plain, visible
 MOST = 2  # banners
 
 
+@shell.cached_read(None, "traces", "releases")
+def of_live(store: Store) -> tuple[UnknownModel, ...]:
+    """The models that the live release does not know; none where nothing is released."""
+    release = next(iter(store.releases.list(limit=1)), None)
+    return unknown_models(store, release) if release else ()
+
+
 def show(store: Store, *, links: bool = True) -> None:
     """Show nothing if the release knows every model, or nothing is released. `links` lead to what can be done."""
     release = next(iter(store.releases.list(limit=1)), None)
-    models = unknown_models(store, release) if release else ()
+    models = of_live(store)
     if release is None or not models:
         return
     names = listed([middle(visible(model.name, 200), 40) for model in models])

@@ -105,9 +105,14 @@ def between(chosen: tuple[date, ...] | date | None) -> TraceFilter:
     return TraceFilter(since=since, until=until, undated=False)
 
 
+@shell.cached_read(None, "traces", "labels")
+def _facet(store: Store, where: TraceFilter, name: str) -> dict[str, int]:
+    return store.traces.facet(where, name)
+
+
 def _filters(store: Store, where: TraceFilter) -> TraceFilter:
-    models = list(store.traces.facet(where, "model"))
-    operations = list(store.traces.facet(where, "operation"))
+    models = list(_facet(store, where, "model"))
+    operations = list(_facet(store, where, "operation"))
     requested = [name for name in [st.query_params.get("model")] if name in models]
     left, right = st.columns(2)
     with left:
@@ -129,7 +134,7 @@ def _filters(store: Store, where: TraceFilter) -> TraceFilter:
     if attribute is None:
         return where
     with right:
-        values = list(store.traces.facet(where, attribute))
+        values = list(_facet(store, where, attribute))
         value = st.selectbox("is", values, index=None, format_func=_named, key=f"draw_value_{attribute}")
     return replace(where, attributes={attribute: value}) if value is not None else where
 

@@ -11,7 +11,7 @@ from calibrate.stats.sampling import designs
 from calibrate.workflow.week.week import week
 from db import Store
 from pages import shell
-from pages.components import live_rows, proposals
+from pages.components import live_rows, proposals, unknown_models
 from pages.components.text import plain
 from pages.week import first_steps, traffic
 from pages.week.week_steps import show_next, show_steps
@@ -31,7 +31,10 @@ def show_proposals(store: Store, now: datetime) -> None:
 name = designs.default_name(shell.now())
 with shell.page_frame(f"Week {name}", "Where the loop stands, and the one thing to do next.") as store:
     now = shell.now()
-    state = week(store, name=name, labeller=shell.user(), now=now, live=live_rows.standing(store))
+    state = week(
+        store, name=name, labeller=shell.user(), now=now, live=live_rows.standing(store),
+        unknown=unknown_models.of_live(store),
+    )  # fmt: skip
     if not state.traces:
         first_steps.begin()
     else:

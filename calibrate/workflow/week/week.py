@@ -79,9 +79,17 @@ class Week:
         return self.sample.size - self.labelled if self.sample else 0
 
 
-def week(store: Store, *, name: str, labeller: str | None, now: datetime, live: Standing | None = None) -> Week:
+def week(
+    store: Store,
+    *,
+    name: str,
+    labeller: str | None,
+    now: datetime,
+    live: Standing | None = None,
+    unknown: tuple[UnknownModel, ...] | None = None,
+) -> Week:
     """Where the week stands for a labeller, or (None) for the team. `name` is the ISO week's. `live`: `standing.look`,
-    where the caller has it."""
+    and `unknown`: the models that the live release does not know, where the caller has them."""
     samples = [sample for sample in store.samples.list() if not is_hand_picked(sample)]
     sample = next((drawn for drawn in samples if speaks_for_all(drawn)), None)
     newest = samples[0] if samples and samples[0] is not sample else None
@@ -97,6 +105,8 @@ def week(store: Store, *, name: str, labeller: str | None, now: datetime, live: 
     points = {n: p for n, p in store.points.latest().items() if sample is None or p.chosen_at >= sample.created_at}
     releases = store.releases.list()
     done = next((run for run in runs if run.status in ENDED), None)
+    if unknown is None:
+        unknown = unknown_models(store, releases[0]) if releases else ()
     state = Week(
         name=name,
         traces=traces,
@@ -112,7 +122,7 @@ def week(store: Store, *, name: str, labeller: str | None, now: datetime, live: 
         silent_detectors=silent(done) if done else (),
         saved_points=tuple(sorted(points)),
         release=releases[0] if releases else None,
-        unknown_models=unknown_models(store, releases[0]) if releases else (),
+        unknown_models=unknown,
         live=look(store, now=now) if live is None else live,
         disputes=store.labels.gold_counts().get("disputed", 0),
         proposals=len(store.proposals.list(waiting=True)),

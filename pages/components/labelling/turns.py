@@ -54,7 +54,7 @@ def ahead(work: type[Work], store: Store, person: Person, body: Mapping[str, Any
     }
     if body.get("behind"):
         answer["behind"] = at_hand.behind()
-        answer |= {} if person.is_blind else {"known": at_hand.known()}
+        answer |= {} if person.is_blind else {"known": at_hand.prevalence()}
     return answer
 
 

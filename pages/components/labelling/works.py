@@ -94,7 +94,7 @@ class Work:
         """What the surface shows with a trace besides its texts."""
         return {}
 
-    def known(self) -> str | None:
+    def prevalence(self) -> str | None:
         """The share hallucinated in the traffic by the labels as they are now: "4.9% (1–13%)", "" while nothing is
         known of it. None where this work tells nothing of it."""
         if self.drawn is not None and not speaks_for_all(self.drawn):
@@ -171,7 +171,7 @@ class RecheckWork(Once):
     def over(self) -> bool:
         return self._state.done
 
-    def known(self) -> None:
+    def prevalence(self) -> None:
         return None  # these are flagged traces: what they say of the threshold is on the page
 
     @property
@@ -270,7 +270,7 @@ class TraceWork(Once):
     def name(self) -> str:
         return "this choice of traces"
 
-    def known(self) -> None:
+    def prevalence(self) -> None:
         return None  # these labels stand for no traffic
 
     def add(self, pk: int, label: Label, seen: int | None) -> tuple[Standing, bool]:

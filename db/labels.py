@@ -248,16 +248,21 @@ def append(
     skip_standing: bool = False,
 ) -> int:
     """Appends labels and updates gold, inside the caller's transaction. `skip_standing` leaves out a label that its
-    labeller's latest repeats, so that importing a file twice adds nothing. A label of a purged trace is kept without
-    note and spans: they may quote what was purged, or point at nothing."""
+    labeller's latest repeats, one that is kept already, and one that is older than the latest: importing a file twice
+    adds nothing, and an old file changes no mind. A label of a purged trace is kept without note and spans: they may
+    quote what was purged, or point at nothing."""
     labels = _without_texts(connection, labels)
-    standing = _latest(connection, {pk for pk, _ in labels})
+    pks = {pk for pk, _ in labels}
+    standing = _latest(connection, pks)
+    history = _History(connection, pks) if skip_standing else None
     rows = []
     for pk, label in labels:
         row = label_row(pk, label, sample_id, now)
         content = (row["verdict"], row["kinds"], row["spans"], row["note"])
         voice = (label.labeller, label.adjudicates)
         if skip_standing and standing.get(pk, {}).get(voice) == content:
+            continue
+        if history and label.created_at and not history.takes(pk, voice, content, label.created_at):
             continue
         _set_latest(standing.setdefault(pk, {}), voice, content)
         rows.append(row)
@@ -266,6 +271,31 @@ def append(
         changed = {row["trace_pk"] for row in rows}
         _decide(connection, {pk: standing[pk] for pk in changed}, now)
     return len(rows)
+
+
+class _History:
+    """When each voice gave its labels of these traces."""
+
+    def __init__(self, connection: Connection, pks: Iterable[int]) -> None:
+        self._given: dict[tuple[int, tuple[str, bool]], dict[datetime, list[tuple[Any, ...]]]] = {}
+        columns = (LabelRow.verdict, LabelRow.kinds, LabelRow.spans, LabelRow.note)
+        query = select(LabelRow.trace_pk, LabelRow.labeller, LabelRow.adjudicates, LabelRow.created_at, *columns)
+        for batch in batches(sorted(pks), 500):
+            for pk, labeller, adjudicates, at, *content in connection.execute(
+                query.where(LabelRow.trace_pk.in_(batch))
+            ):
+                self._of(pk, (labeller, adjudicates)).setdefault(at, []).append(tuple(content))
+
+    def takes(self, pk: int, voice: tuple[str, bool], content: tuple[Any, ...], at: datetime) -> bool:
+        """Whether this label is news: not older than the voice's newest, and not one of its labels. It is one then."""
+        given = self._of(pk, voice)
+        if (given and at < max(given)) or content in given.get(at, ()):
+            return False
+        given.setdefault(at, []).append(content)
+        return True
+
+    def _of(self, pk: int, voice: tuple[str, bool]) -> dict[datetime, list[tuple[Any, ...]]]:
+        return self._given.setdefault((pk, voice), {})
 
 
 def _without_texts(connection: Connection, labels: Sequence[tuple[int, Label]]) -> Sequence[tuple[int, Label]]:

@@ -83,10 +83,17 @@ class _Headers:
         return len(self._headers)
 
 
+def _is_ours(origin: str, host: str | None) -> bool:
+    try:
+        return bool(streamlit_socket._is_origin_allowed(origin, host))
+    except ValueError:  # no address at all
+        return False
+
+
 async def _body(request: Request) -> Mapping[str, Any]:
     """What a page of ours sent. Raises Refused for what another may have sent."""
     origin, host = request.headers.get("origin"), request.headers.get("host")
-    if not origin or not streamlit_socket._is_origin_allowed(origin, host):
+    if not origin or not _is_ours(origin, host):
         raise Refused("This request does not come from a page of this workbench.")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused("This request is not JSON, so no page of this workbench sent it.")
@@ -97,6 +104,9 @@ async def _body(request: Request) -> Mapping[str, Any]:
             raise BadInput(f"a request takes at most {LONGEST} bytes; this one is longer")
     try:
         body = json.loads(raw)
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise BadInput("the request holds half a pair of surrogates, which is no text") from error
     except (ValueError, RecursionError) as error:
         raise BadInput(f"the request is no JSON: {error}") from error
     if not isinstance(body, dict):

@@ -45,7 +45,5 @@ with shell.page_frame(f"Week {name}", "Where the loop stands, and the one thing 
         if state.release and not blind:
             live_rows.show_release(state.release, now)
             live_rows.show_lines(state.live.thresholds, now)
-        st.caption(
-            plain(f"{labels.labelled(state.at_hand.counts)}. {BLIND}" if blind else f"{labels.facts(state.at_hand)}.")
-        )
+        st.caption(plain(BLIND if blind else f"{labels.facts(state.at_hand)}."))
         traffic.show(store, by_label=not blind)

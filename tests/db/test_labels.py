@@ -164,3 +164,27 @@ def test_import_of_labels_names_unknown_traces_and_adds_what_stands_only_once(st
 def test_an_impossible_verdict_is_refused(store: Store, sample: Sample) -> None:
     with pytest.raises(BadInput, match="verdict"):
         store.labels.add(7, label("perhaps"), sample_id=None, now=NOW)
+
+
+def test_an_old_file_changes_no_mind_and_a_history_is_imported_once(store: Store, sample: Sample) -> None:
+    day = timedelta(days=1)
+    history = [
+        Label("t7", "ann", "clean", created_at=NOW - 9 * day),
+        Label("t7", "ann", "hallucinated", created_at=NOW - 5 * day),
+        Label("t7", "lead", "clean", created_at=NOW - 4 * day, adjudicates=True),
+        Label("t7", "lead", "hallucinated", created_at=NOW - 3 * day, adjudicates=True),
+    ]
+    assert store.labels.add_many(history, now=NOW)[0] == 4
+    assert [store.labels.add_many(given, now=NOW)[0] for given in (history, history[:1], history[2:3])] == [0, 0, 0]
+    assert [label.verdict for label in store.labels.of_trace(7)] == ["clean", "hallucinated", "clean", "hallucinated"]
+    assert store.labels.gold_counts() == {"hallucinated": 1}
+    # On the page ann says otherwise; the file of before does not undo that, nor does a label in between.
+    store.labels.add(7, Label("", "ann", "unsure"), sample_id=None, now=NOW)
+    between = Label("t7", "ann", "clean", created_at=NOW - day)
+    assert store.labels.add_many([*history, between], now=NOW)[0] == 0
+    latest = store.labels.latest(7, "ann")
+    assert latest is not None
+    assert latest.verdict == "unsure"
+    # A newer one does, and one of the same moment that was corrected in the file.
+    assert store.labels.add_many([Label("t7", "ann", "clean", created_at=NOW + day)], now=NOW)[0] == 1
+    assert store.labels.add_many([Label("t7", "ann", "hallucinated", created_at=NOW + day)], now=NOW)[0] == 1

@@ -211,6 +211,14 @@ def test_no_page_tells_a_labeller_what_others_say(
     assert sent[0] == sent[1]
 
 
+def test_no_page_counts_the_disputes_for_a_labeller(worlds: tuple[Store, Store], take: Any) -> None:
+    """A label that makes them one more, or does not, would tell what another said."""
+    words = f"{worlds[0].labels.gold_counts()['disputed']} disputed"
+    for role in ("labeller", "calibrator"):
+        take(worlds[0], role)
+        assert any(words in as_bytes(page(key, **address)) for key, address in ADDRESSES) == (role == "calibrator")
+
+
 def test_a_calibrator_is_told(worlds: tuple[Store, Store], take: Any) -> None:
     """What the tests above look for is there to be seen."""
     take(worlds[0], "calibrator")
@@ -297,3 +305,20 @@ def test_a_hidden_repeat_looks_like_a_new_trace(
     assert {trace["id"] for trace in new}.isdisjoint(f"t{n}" for n in range(MINE))
     assert [(set(trace), trace["standing"], trace["flag"]) for trace in new] == [(set(again), None, None)] * len(new)
     assert "my own note" not in response.text
+
+
+def test_what_a_recheck_has_drawn_is_not_for_a_labeller(worlds: tuple[Store, Store], take: Any) -> None:
+    """Its traces are there because a threshold flags them."""
+    store = worlds[1]
+    key, plan = store.traces.find("t0") or 0, {"target": 0.5, "alpha": 0.05}
+    sample = store.samples.add(
+        "drawn-by-a-recheck", design="flagged", by=DETECTOR, seed=1, pool=1, undated=0, where=TraceFilter(),
+        strata={"all": (1, 1)}, members=[Member(key, 1.0, "all")], now=NOW,
+    )  # fmt: skip
+    store.rechecks.begin(detector=DETECTOR, version=1, config_id=1, sample_id=sample.id, plan=plan, by="cal", now=NOW)
+    for role, status in (("labeller", 403), ("calibrator", 200)):
+        take(store, role)
+        assert ask("/labelling/ahead", sample=sample.name)[0] == status
+        assert (sample.name in as_bytes(page("label"))) == (role == "calibrator")
+    take(store, "labeller")
+    assert ask("/labelling/answer", sample=sample.name, pk=key, verdict="clean", turn="1")[0] == 403

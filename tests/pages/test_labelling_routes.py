@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -292,6 +293,8 @@ def test_only_who_may_open_its_page_does_a_kind_of_work(
         ({"verdict": "hallucinated", "kinds": ["<script>"]}, "no kind of error"),
         ({"note": "x" * 2001}, "at most 2000"),
         ({"seconds": "long"}, "seconds"),
+        ({"verdict": "hallucinated", "spans": 5}, "spans are a list"),
+        ({"verdict": "hallucinated", "spans": {"a": 1}}, "spans are a list"),
         ({"seen": 0}, "seen cannot be"),
     ],
 )
@@ -303,10 +306,19 @@ def test_what_cannot_be_is_refused_with_a_sentence(client: TestClient, more: dic
     assert words in response.json()["error"]
 
 
+@pytest.mark.parametrize("sent", [b'{"sample": "\\ud800"}', b'{"chosen": [1000000000000000000000000000000]}', b"[1]"])
+def test_a_body_that_no_store_takes_is_refused(client: TestClient, sent: bytes) -> None:
+    given = {**body(), **json.loads(sent)} if sent.startswith(b"{") else None
+    content = json.dumps(given).encode() if given else sent
+    headers = {"content-type": "application/json"}
+    response = client.post("/labelling/traces/ahead", content=content, headers=headers)
+    assert response.status_code == 400, response.text
+
+
 def test_another_page_gets_nothing(store: Store, client: TestClient) -> None:
     pk = ahead(client)["traces"][0]["pk"]
     given = body(turn="t", pk=pk, verdict="clean", seconds=1.0, seen=None)
-    for headers in ({"origin": "https://evil.example"}, {"origin": "null"}, {"origin": ""}):
+    for headers in ({"origin": "https://evil.example"}, {"origin": "null"}, {"origin": ""}, {"origin": "http://[bad"}):
         assert client.post("/labelling/answer", json=given, headers=headers).status_code == 403
     plain = {"content-type": "text/plain"}  # what a form may send without asking
     assert client.post("/labelling/answer", content='{"a": 1}', headers=plain).status_code == 403

@@ -17,7 +17,7 @@ from pages import shell
 from pages.components.labelling import trace_card
 from pages.components.labelling.segments import LONGEST as LONGEST_ANSWER
 from pages.components.labelling.segments import line_breaks
-from pages.components.labelling.works import Work
+from pages.components.labelling.works import Work, is_key
 from pages.shell.identity import Person
 
 LONGEST_LOOK = 600.0  # seconds; a longer pause is not labelling
@@ -35,6 +35,7 @@ def ahead(work: type[Work], store: Store, person: Person, body: Mapping[str, Any
     """
     _same_person(person, body)
     at_hand = work(store, person.name, body)
+    _may_work(person, at_hand)
     held, wanted = set(_keys(body, "held", MOST_HELD)), _whole(body, "wanted", 0, MOST_AHEAD)
     if pks := _keys(body, "pks", MOST_AHEAD):
         pks = [pk for pk in pks if at_hand.has(pk)]
@@ -63,6 +64,7 @@ def take(work: type[Work], store: Store, person: Person, body: Mapping[str, Any]
     says what stands."""
     _same_person(person, body)
     at_hand, pk = work(store, person.name, body), _whole(body, "pk", 1)
+    _may_work(person, at_hand)
     stored = store.traces.get(pk)
     if stored is None or not at_hand.has(pk):
         raise BadInput(f"{at_hand.name} has no trace {pk}")
@@ -136,6 +138,12 @@ def _same_person(person: Person, body: Mapping[str, Any]) -> None:
         raise Forbidden(f"You are {person.name} here now, and this is {str(body.get('labeller'))[:200]}'s work.")
 
 
+def _may_work(person: Person, at_hand: Work) -> None:
+    """What a recheck has drawn is flagged: whoever is blind to flags is not shown it."""
+    if person.is_blind and at_hand.is_flagged:
+        raise Forbidden("this sample was drawn for a recheck, and whoever only labels cannot open it")
+
+
 def _flag(store: Store, sample: Sample | None, pk: int, labeller: str, note: object) -> None:
     """Ask the lead to look at a trace; without a note, take that back."""
     if isinstance(note, str):
@@ -182,6 +190,8 @@ def _chosen(given: Iterable[Any]) -> tuple[str, ...]:
 
 def _spans(trace: Trace, given: Sequence[Any]) -> tuple[Span, ...]:
     spans = []
+    if not isinstance(given, (list, tuple)):
+        raise BadInput(f"spans are a list, not {str(given)[:40]!r}")
     for part in given[:MOST_SPANS]:
         match part:
             case [int(start), int(end), str() | None as kind] if 0 <= start < end <= len(trace.answer):
@@ -200,6 +210,6 @@ def _whole(body: Mapping[str, Any], name: str, least: int, most: int = 2**31 - 1
 
 def _keys(body: Mapping[str, Any], name: str, most: int) -> list[int]:
     values = body.get(name) or []
-    if not isinstance(values, list) or len(values) > most or not all(type(value) is int for value in values):
+    if not isinstance(values, list) or len(values) > most or not all(is_key(value) for value in values):
         raise BadInput(f"{name} is a list of at most {most} whole numbers")
     return values

@@ -113,6 +113,12 @@ class Work:
         return False
 
     @property
+    def is_flagged(self) -> bool:
+        """Whether its traces are there because a threshold flags them."""
+        drawn = self.drawn
+        return drawn is not None and any(each.sample_id == drawn.id for each in self.store.rechecks.of())
+
+    @property
     def drawn(self) -> Sample | None:
         """The sample that this work is on, None where it is on none."""
         return self.sample if self.body.get("sample") else None
@@ -292,9 +298,14 @@ WORKS: Mapping[str, type[Work]] = {
 def chosen_keys(body: Mapping[str, Any]) -> list[int]:
     """The keys of the traces that the browser asks for by name."""
     keys = body.get("chosen")
-    if not isinstance(keys, list) or len(keys) > MOST_TRACES or not all(type(key) is int for key in keys):
+    if not isinstance(keys, list) or len(keys) > MOST_TRACES or not all(is_key(key) for key in keys):
         raise BadInput(f"chosen is a list of at most {MOST_TRACES} whole numbers")
     return keys
+
+
+def is_key(value: object) -> bool:
+    """Whether a database can look for it as a key."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 def _voice(label: Label) -> dict[str, Any]:

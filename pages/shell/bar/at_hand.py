@@ -16,6 +16,7 @@ from calibrate.workflow.evidence import labels_at_hand as step
 from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
 from db import Store
 from pages.shell.cache import cached_read
+from pages.shell.identity import person
 
 EVERYTHING = "All labelled traces"
 TOGETHER = "All samples together"
@@ -39,7 +40,7 @@ class Choice:
 
 def choice(store: Store) -> Choice:
     """The labels that the address names; else those that the session looked at last; else the usual ones."""
-    samples = {sample.name: sample for sample in store.samples.list() if is_offered(sample)}
+    samples = {sample.name: sample for sample in _open_samples(store) if is_offered(sample)}
     labelled, census = _labelled(store)
     names = offered_labels(list(samples), labelled, census=census)
     requested = (st.query_params.get("sample"), st.session_state.get(SAMPLE))
@@ -50,10 +51,19 @@ def choice(store: Store) -> Choice:
     return Choice(samples, names, name)
 
 
+def _open_samples(store: Store) -> list[Sample]:
+    """Every sample that this person may work on: what a recheck has drawn is flagged, which not all may know."""
+    samples = store.samples.list()
+    if not person().is_blind:
+        return samples
+    flagged = {each.sample_id for each in store.rechecks.of()}
+    return [sample for sample in samples if sample.id not in flagged]
+
+
 def drawn_choice(store: Store) -> Choice:
     """The sample that the address names; else the one that the session looked at last; else the newest in which a
     trace has no verdict yet, of anybody. The name is empty where nothing is drawn yet."""
-    samples = {sample.name: sample for sample in store.samples.list()}
+    samples = {sample.name: sample for sample in _open_samples(store)}
     requested = (st.query_params.get("sample"), st.session_state.get(SAMPLE))
     name = next((name for name in requested if name in samples), None)
     if name is None:

@@ -21,7 +21,7 @@ from db import Store
 from pages.shell import frame, navigation
 from pages.shell.bar import at_hand, words
 from pages.shell.cache import cached_read
-from pages.shell.identity import Person, may_open, may_type_a_name, signs_in
+from pages.shell.identity import Person, may_open, may_type_a_name, person, signs_in
 
 log = logging.getLogger("touchstone")
 
@@ -123,6 +123,11 @@ def _link(key: str) -> Facts:
     return {"page": key, "href": navigation.address(key)}
 
 
+def _own(store: Store, sample: Sample | None) -> list[str]:
+    """How far somebody is who may not know what others say: a count of all labels would tell after each of theirs."""
+    return [f"{count(store.labels.place(sample.id, person().name).labelled)} by you"] if sample else []
+
+
 def _labels(store: Store | None, key: str | None) -> Facts | None:
     """The sample at hand and how far its labels are; None where that cannot be read: the page says why."""
     if store is None:
@@ -131,6 +136,7 @@ def _labels(store: Store | None, key: str | None) -> Facts | None:
         chosen = at_hand.choice_on(store, key)
         names = chosen.sample.names if chosen.sample else ()
         counts = at_hand.labels_of(store, names).counts
+        brief = _own(store, chosen.sample) if person().is_blind else sentences.brief(counts)
     except TouchstoneError:
         return None
     except Exception:
@@ -142,8 +148,8 @@ def _labels(store: Store | None, key: str | None) -> Facts | None:
         "samples": [
             {"name": name, "about": _about(chosen.samples.get(name), drawn=may_open("sample"))} for name in chosen.names
         ],
-        "counts": sentences.brief(counts),
-        "disputed": counts.disputed > 0,
+        "counts": brief,
+        "disputed": counts.disputed > 0 and not person().is_blind,
         "link": leads_to if counts.labelled and may_open("agreement") else None,
     }
 

@@ -104,7 +104,7 @@ def _cell(heading: str, value: str, *more: str) -> str:
 def _name(row: LiveThreshold) -> str:
     kind = "ensemble" if row.ensemble else f"{row.name} {row.limit}"
     state = sentences.state(row)
-    doubted = sentences.not_against(row) and any(model.unseen for model in row.models)
+    doubted = bool(sentences.unshown_models(row))
     mark = f"{'▲' if doubted else _MARKS[row.judged.state.verdict]} {_text(state)}" if row.judged else ""
     name = _text(title_of(row.name))
     return f'<div title="{_text(kind)}"><small>{_text(row.tier)}</small><b>{name}</b><small>{mark}</small></div>'

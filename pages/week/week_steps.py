@@ -11,7 +11,8 @@ import streamlit as st
 from calibrate.report.numbers import ago, count
 from calibrate.report.sentences import labels
 from calibrate.report.sentences import week as sentences
-from calibrate.types import StateReason
+from calibrate.types import Sample, StateReason
+from calibrate.workflow.labelling import assignment
 from calibrate.workflow.watching.live import Due
 from calibrate.workflow.week.next_steps import Step
 from calibrate.workflow.week.week import Week
@@ -46,9 +47,11 @@ class Next:
 
 def show_next(state: Week) -> None:
     """What to do now, with the page's one primary button, and what is open besides."""
-    todo = next_of(state)
+    todo, blind = next_of(state), shell.person().is_blind
+    if blind and todo.page != "label" and state.sample and _is_left(state.sample):
+        todo = Next(plain(sentences.own_turn(state.sample.name)), "Label", "label", {"sample": state.sample.name})
     theirs = not shell.may_open(todo.page)
-    sentence = sentences.elsewhere(state) if theirs and shell.person().is_blind else todo.sentence
+    sentence = sentences.elsewhere(state) if theirs and blind else todo.sentence
     with st.container(border=True, key="week_next", gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown(f"**Next** &ensp; {sentence}", width="content")
@@ -56,8 +59,16 @@ def show_next(state: Week) -> None:
             arrow = ":material/arrow_forward:"
             if st.button(todo.button, type="primary", icon=arrow, icon_position="right", disabled=theirs, help=about):
                 st.switch_page(shell.page(todo.page), query_params=todo.address)
-        if then := sentences.then(state):
+        if not blind and (then := sentences.then(state)):
             st.caption(f"Then: {then}.")
+
+
+def _is_left(sample: Sample) -> bool:
+    """Whether a trace of the sample waits for this person, as it is shared."""
+    store = shell.store()
+    if assignment.assignment_of(store, sample).mode != "everyone":
+        return assignment.wanting(store, sample, shell.user(), now=shell.now()) > 0
+    return store.labels.place(sample.id, shell.user()).left > 0
 
 
 _WIDTH = 165  # pixels of a step: six stand in a line on a desk, two on a telephone

@@ -219,6 +219,16 @@ def test_no_page_counts_the_disputes_for_a_labeller(worlds: tuple[Store, Store],
         assert any(words in as_bytes(page(key, **address)) for key, address in ADDRESSES) == (role == "calibrator")
 
 
+def test_a_labeller_with_labels_left_is_led_to_them(worlds: tuple[Store, Store], take: Any) -> None:
+    """Disputes come first for the team, and are not theirs."""
+    for role, words in (("labeller", "Label what is left of w47"), ("calibrator", "are disputed")):
+        take(worlds[0], role)
+        session = AppTest.from_file(str(ROOT / "pages" / "shell" / "workbench.py"), default_timeout=60).run()
+        assert words in " ".join(markdown.value for markdown in session.markdown)
+        (button,) = [button for button in session.button if button.proto.type == "primary"]
+        assert (button.label, button.disabled) == ("Label" if role == "labeller" else "Settle disputes", False)
+
+
 def test_a_calibrator_is_told(worlds: tuple[Store, Store], take: Any) -> None:
     """What the tests above look for is there to be seen."""
     take(worlds[0], "calibrator")

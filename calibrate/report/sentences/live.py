@@ -59,13 +59,15 @@ def state(row: LiveThreshold) -> str:
     if row.judged is None:
         return ""
     headline = point_state.headline(row.judged.state)
-    without = [one_line(model.name, 40) for model in row.models if model.unseen]
-    return f"{headline}; not known for {listed(without, NAMED)}" if without and not_against(row) else headline
+    without = unshown_models(row)
+    return f"{headline}; not known for {listed(without, NAMED)}" if without else headline
 
 
-def not_against(row: LiveThreshold) -> bool:
-    """Whether nothing is known against it."""
-    return row.judged is not None and not row.judged.state.known_bad
+def unshown_models(row: LiveThreshold) -> list[str]:
+    """Name the models that came since its release, for which nothing is shown; none where it is known to be bad."""
+    if row.judged is None or row.judged.state.known_bad:
+        return []
+    return [one_line(model.name, 40) for model in row.models if model.unseen]
 
 
 def against(row: LiveThreshold) -> str:

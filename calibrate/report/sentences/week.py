@@ -49,6 +49,11 @@ def elsewhere(state: Week) -> str:
     return f"Somebody else's turn: {_THEN.get(state.next) or others[state.next]}."
 
 
+def own_turn(sample: str) -> str:
+    """Say what a labeller does next, whatever is others' turn: "Label what is left of 2026-W47.", without a figure."""
+    return f"Label what is left of {one_line(sample, 60)}."
+
+
 _THEN: dict[Step, str] = {
     "settle": "settle the disputed labels",
     "sample": "draw the next sample",

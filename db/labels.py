@@ -158,10 +158,6 @@ class Labels(Aggregate):
         """Every label of a trace, oldest first."""
         return self._read(LabelRow.trace_pk == pk)
 
-    def latest(self, pk: int, labeller: str) -> Label | None:
-        labels = self._read(LabelRow.trace_pk == pk, LabelRow.labeller == labeller)
-        return labels[-1] if labels else None
-
     def export(self, sample_id: int | None = None) -> list[Label]:
         """Every label, oldest first; with a sample, the labels of its members."""
         inside = LabelRow.trace_pk.in_(select(MemberRow.trace_pk).where(MemberRow.sample_id == sample_id))

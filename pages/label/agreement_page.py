@@ -32,6 +32,7 @@ with shell.page_frame(
             label_visibility="collapsed",
         )
         st.query_params["view"] = str(view)
+    shell.show_kept_error("agree_problem")
     if view == "second":
         second_look.show(store, report)
     elif view == "errors":

@@ -35,9 +35,8 @@ def test_labels_are_append_only_and_the_latest_counts(store: Store, sample: Samp
         store.labels.add(7, label(verdict), sample_id=sample.id, now=NOW)
     assert [one.verdict for one in store.labels.of_trace(7)] == ["clean", "hallucinated"]
     assert store.labels.gold_counts() == {"hallucinated": 1}
-    latest = store.labels.latest(7, "ann")
-    assert latest is not None
-    assert latest.verdict == "hallucinated"
+    latest = store.answers.standing([7], "ann")[7]
+    assert latest.label.verdict == "hallucinated"
 
 
 @pytest.mark.parametrize(
@@ -182,9 +181,8 @@ def test_an_old_file_changes_no_mind_and_a_history_is_imported_once(store: Store
     store.labels.add(7, Label("", "ann", "unsure"), sample_id=None, now=NOW)
     between = Label("t7", "ann", "clean", created_at=NOW - day)
     assert store.labels.add_many([*history, between], now=NOW)[0] == 0
-    latest = store.labels.latest(7, "ann")
-    assert latest is not None
-    assert latest.verdict == "unsure"
+    latest = store.answers.standing([7], "ann")[7]
+    assert latest.label.verdict == "unsure"
     # A newer one does, and one of the same moment that was corrected in the file.
     assert store.labels.add_many([Label("t7", "ann", "clean", created_at=NOW + day)], now=NOW)[0] == 1
     assert store.labels.add_many([Label("t7", "ann", "hallucinated", created_at=NOW + day)], now=NOW)[0] == 1

@@ -12,7 +12,7 @@ from calibrate.workflow.releasing import approval
 from db import open_store
 from db.releases import ReleaseRequest
 from tests import oidc
-from tests.browser.conftest import LONG, App, free_port, serve, settled
+from tests.browser.conftest import LONG, App, free_port, serve, settled, until
 from tests.db.make import trace
 from tests.workflow.making import NOW, draw, fill, save
 
@@ -103,7 +103,8 @@ def test_a_labeller_and_an_approver_at_once(own: App, enter: Any) -> None:
         lea.goto(own.url + address)
         lea.get_by_text("This page is not open to your role").wait_for()
         assert lea.get_by_text("You are lea@example.com, labeller").count() == 1
-    assert lea.get_by_role("navigation", name="Pages").get_by_role("link").all_inner_texts() == BAR_OF_A_LABELLER
+    bar = lea.get_by_role("navigation", name="Pages").get_by_role("link")
+    until(lea, lambda: bar.all_inner_texts() == BAR_OF_A_LABELLER)
     # She labels under her own name, whatever the address says.
     lea.goto(f"{own.url}/label?user=cal@example.com")
     lea.get_by_text("answer 0", exact=True).first.wait_for()

@@ -14,8 +14,9 @@ from sqlalchemy import ColumnElement, func, insert, select, update
 from sqlalchemy.orm import aliased
 
 from calibrate.types import Tier, TraceFilter
-from db.engine import Aggregate, Transaction, serialise, upsert
+from db.engine import Aggregate, Transaction, serialise
 from db.tables import DecisionRow, OutboxRow, TraceRow, table
+from db.tables.bulk import upsert
 from db.tables.filters import conditions, day_of
 from db.tables.mapping import batches
 

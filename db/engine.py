@@ -22,7 +22,7 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError, TimeoutError
 from sqlalchemy.pool import NullPool
 
@@ -33,6 +33,7 @@ from db.opening.address import Address, parse
 from db.opening.failures import damaged, failure, reason
 from db.opening.store_file import IDENTITY, WRITES, StoreFile, prepare
 from db.tables import Base, RevisionRow, table
+from db.tables.bulk import upsert
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -167,17 +168,6 @@ def serialise(connection: Connection) -> None:
     """Waits for other writers that assign keys, until they have committed. SQLite has one writer at a time anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(WRITE_LOCK)))
-
-
-def upsert(connection: Connection, row: type[Base], *, replacing: Sequence[str] = ()) -> Any:
-    """An insert that skips rows whose key exists already, or replaces these columns of them."""
-    dialect: Any = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = dialect.insert(table(row))
-    if not replacing:
-        return statement.on_conflict_do_nothing()
-    return statement.on_conflict_do_update(
-        index_elements=list(table(row).primary_key), set_={name: statement.excluded[name] for name in replacing}
-    )
 
 
 def insert_row(connection: Connection, row: type[Base], values: Mapping[str, Any]) -> int:

@@ -58,10 +58,14 @@ def watch(engine: Engine) -> None:
 
     @event.listens_for(engine, "before_execute")
     def note(connection: Connection, statement: Any, *_: Any) -> None:
-        if not isinstance(statement, UpdateBase):
-            return
-        touched = connection.get_execution_options().get("touched")
-        if touched is None:
-            raise RuntimeError(f"a write to {statement.table} outside of db.engine.writing would not be noticed")
-        if group := GROUP_OF.get(str(statement.table)):
-            touched.add(group)
+        if isinstance(statement, UpdateBase):
+            touch(connection, statement.table)
+
+
+def touch(connection: Connection, written: Any) -> None:
+    """Note that this transaction writes to a table."""
+    touched = connection.get_execution_options().get("touched")
+    if touched is None:
+        raise RuntimeError(f"a write to {written} outside of db.engine.writing would not be noticed")
+    if group := GROUP_OF.get(str(written)):
+        touched.add(group)

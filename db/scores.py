@@ -13,8 +13,9 @@ import sqlalchemy as sa
 from sqlalchemy import func, select
 
 from calibrate.types import Evidence, Score, ScoreStatus, Stratum, TraceFilter, Usage
-from db.engine import Aggregate, upsert
+from db.engine import Aggregate
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
+from db.tables.bulk import upsert, upsert_many
 from db.tables.filters import conditions, gold_of_member
 from db.tables.mapping import batches, evidence_json, evidence_of, score_of, usage_json
 
@@ -154,8 +155,7 @@ class Scores(Aggregate):
             return
         replaced = ("status", "value", "reason", "seconds", "evidence", "usage", "scored_at")
         with self._writing() as connection:
-            statement = upsert(connection, ScoreRow, replacing=replaced)
-            connection.execute(statement, [rows[content] for content in sorted(rows)])
+            upsert_many(connection, ScoreRow, [rows[content] for content in sorted(rows)], replacing=replaced)
 
     def of_trace(self, pk: int) -> list[tuple[Config, Score]]:
         """Every score of a trace's content, with evidence; each detector's newest configuration last."""

@@ -12,8 +12,9 @@ from sqlalchemy import delete, func, insert, select
 
 from calibrate.types import Baseline
 from db.audit import record as audit
-from db.engine import Aggregate, upsert
+from db.engine import Aggregate
 from db.tables import BaselineRow, ConfigRow, DrawnRow, ReplyRow, ScoreRow, TeamFileRow, table
+from db.tables.bulk import upsert
 from db.tables.mapping import batches
 
 

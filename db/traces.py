@@ -10,12 +10,13 @@ from datetime import date, datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection, Engine, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Engine, func, select
 
 from calibrate.types import PURGED, Added, Label, Record, Trace, TraceFilter
 from db import labels
-from db.engine import Aggregate, serialise, upsert
+from db.engine import Aggregate, serialise
 from db.tables import ConfigRow, GoldRow, PurgeRow, ScoreRow, SourceRow, TextRow, TraceRow, table
+from db.tables.bulk import among, insert_many
 from db.tables.filters import conditions, day_of, value_of
 from db.tables.mapping import batches, digests, load_traces, source_rows, trace_row
 
@@ -88,6 +89,8 @@ class Traces(Aggregate):
     def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime, again: bool = False) -> Added:
         """Imports the records in one transaction, as `calibrate.types.TraceSink` describes."""
         hashes = [record.trace.content_hash() for record in records]
+        if not again and self._are_stored(records, hashes, with_labels=labels_as is not None):
+            return Added(0, len(records), (), 0, ())
         with self._writing() as connection:
             serialise(connection)
             gone = self._forget_purged(connection, hashes)
@@ -109,10 +112,8 @@ class Traces(Aggregate):
                 links.extend(source_rows(pk, record.trace, keys))
             if again and gone:
                 _drop_purged_scores(connection, sorted(gone))
-            if rows:
-                connection.execute(insert(table(TraceRow)), rows)
-            if links:
-                connection.execute(insert(table(SourceRow)), links)
+            insert_many(connection, TraceRow, rows)
+            insert_many(connection, SourceRow, links)
             added = 0
             if labels_as is not None:
                 pairs = [(stored[label.trace_id][0], replace(label, labeller=labels_as)) for label in record_labels]
@@ -316,11 +317,20 @@ class Traces(Aggregate):
                 drawn.update((pk, None) for pk in tries if pk in hits)
         return list(drawn)[:n]
 
+    def _are_stored(self, records: Sequence[Record], hashes: Sequence[str], *, with_labels: bool) -> bool:
+        """Whether nothing is to be written for these records: a file that is imported again waits for no writer."""
+        if with_labels and any(record.labels for record in records):
+            return False
+        with self._reading() as connection:
+            stored = self._stored_ids(connection, [record.trace.id for record in records])
+        standing = [stored.get(record.trace.id, (0, "", False)) for record in records]
+        return [content for _, content, purged in standing if not purged] == list(hashes)
+
     @staticmethod
     def _stored_ids(connection: Connection, ids: Sequence[str]) -> dict[str, tuple[int, str, bool]]:
         """Trace id → (key, content hash, whether it is purged)."""
         columns = (TraceRow.trace_id, TraceRow.id, TraceRow.content_hash, TraceRow.purged_at.is_not(None))
-        rows = connection.execute(select(*columns).where(TraceRow.trace_id.in_(ids))).tuples()
+        rows = connection.execute(select(*columns).where(among(connection, TraceRow.trace_id, ids))).tuples()
         return {trace_id: (pk, content, bool(purged)) for trace_id, pk, content, purged in rows}
 
     def _forget_purged(self, connection: Connection, hashes: Sequence[str]) -> frozenset[str]:
@@ -332,15 +342,19 @@ class Traces(Aggregate):
             self._purge = newest
         if not newest:
             return frozenset()
-        query = select(TraceRow.content_hash, TraceRow.purged_at.is_not(None)).where(TraceRow.content_hash.in_(hashes))
+        query = select(TraceRow.content_hash, TraceRow.purged_at.is_not(None))
+        query = query.where(among(connection, TraceRow.content_hash, hashes))
         rows = connection.execute(query).tuples().all()
         return frozenset(content for content, purged in rows if purged) - {c for c, purged in rows if not purged}
 
     def _add_texts(self, connection: Connection, keys: Mapping[str, bytes]) -> None:
-        # Sorted, so that two importers meet at the first shared text and wait, instead of locking each other.
-        rows = sorted(((key, text) for text, key in keys.items() if key not in self._stored_texts))
-        if rows:
-            connection.execute(upsert(connection, TextRow), [{"digest": key, "text": text} for key, text in rows])
+        """Adds the texts that the store lacks. Only writers who hold the lock of `serialise` add any."""
+        texts = {key: text for text, key in keys.items() if key not in self._stored_texts}
+        for batch in batches(list(texts), 5_000):
+            stored = connection.scalars(select(TextRow.digest).where(among(connection, TextRow.digest, batch)))
+            for key in stored.all():
+                del texts[bytes(key)]
+        insert_many(connection, TextRow, [{"digest": key, "text": text} for key, text in texts.items()])
 
     def _remember(self, texts: Iterable[bytes], *, most: int = 50_000) -> None:
         """Only after the commit: a text of a transaction that was rolled back is not in the store."""

@@ -13,8 +13,9 @@ from sqlalchemy import Connection, select
 
 from calibrate.types import Sample
 from db.audit import record as audit
-from db.engine import Aggregate, serialise, upsert
+from db.engine import Aggregate, serialise
 from db.tables import AssignmentRow, LabelRow, LeaseRow, MemberRow, SkipRow, TraceRow, table
+from db.tables.bulk import upsert
 from db.tables.mapping import batches
 
 Mode = Literal["everyone", "split"]

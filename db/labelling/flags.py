@@ -8,8 +8,9 @@ from datetime import datetime
 from sqlalchemy import select, update
 
 from db.audit import record as audit
-from db.engine import Aggregate, upsert
+from db.engine import Aggregate
 from db.tables import FlagRow, TraceRow, table
+from db.tables.bulk import upsert
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,12 +97,12 @@ def _import_all(
 ) -> None:
     """Import each file into `imports`; `so_far` has the traces of each that are in the store, while it is read."""
     for path in args.files:
-        with progress(args, Path(path).name) as advance:
+        with progress(args, Path(path).name, estimated=True) as advance:
 
-            def on_progress(report: ImportReport, path: str = path) -> None:
+            def on_progress(report: ImportReport, path: str = path, name: str = Path(path).name) -> None:
                 so_far[path] = report.imported
-                done = report.imported + report.duplicates + report.rejected
-                advance(done, done / (report.share or 1.0))
+                done = report.checked or report.imported + report.duplicates + report.rejected + report.purged
+                advance(done, done / (report.share or 1.0), f"checking {name}" if report.checked else name)
 
             imports[path] = import_traces(
                 store,

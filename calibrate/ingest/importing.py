@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
 from calibrate.ingest.files import InputFile
-from calibrate.ingest.formats import read, records
+from calibrate.ingest.formats import records
 from calibrate.redaction import Redactor
 from calibrate.types import Added, Record, TraceSink
 
@@ -33,6 +33,7 @@ class ImportReport:
     nobody wanted them or their trace was rejected. `share` is the part of the file that was read, 0 to 1. `stopped`:
     `should_stop` ended the import; `cut`: the file is damaged and could not be read to its end. `redacted` counts, per
     kind, what was replaced by placeholders. `purged` counts the traces that were purged before and stayed out.
+    `checked`: a strict import has looked at so many lines and imported nothing yet; `share` is the part of that.
     """
 
     imported: int = 0
@@ -48,6 +49,7 @@ class ImportReport:
     labels_left_out: int = 0
     redacted: Mapping[str, int] = field(default_factory=dict)
     purged: int = 0
+    checked: int = 0
 
 
 def import_file(
@@ -69,10 +71,16 @@ def import_file(
 
     `strict` reads the whole file first and raises `BadInput`, with nothing imported, if any line would be rejected.
     `redactor` replaces personal data and secrets before anything is stored. `again` takes in what was purged before.
-    `on_progress` and `should_stop` are called after every batch.
+    `on_progress` and `should_stop` are called after every batch, also while a strict import checks the file.
     """
     if strict:
-        _refuse_rejections(path, format=format, columns=columns, redactor=redactor)
+        with InputFile(path) as file:
+            rows = records(file, format=format, columns=columns, redactor=redactor)
+            for checked in _refuse_rejections(rows, path, batch_size):
+                if on_progress is not None:
+                    on_progress(ImportReport(checked=checked, share=file.share))
+                if should_stop is not None and should_stop():
+                    return ImportReport(checked=checked, share=file.share, stopped=True)
     tally = _Tally()
     moment = now or datetime.now(UTC)
     with InputFile(path) as file:
@@ -162,15 +170,18 @@ def _split_into_batches(rows: Iterator[Record | Rejected], batch_size: int, tall
 
 
 def _refuse_rejections(
-    path: str | os.PathLike[str], *, format: str, columns: Mapping[str, str] | None, redactor: Redactor | None
-) -> None:
-    """Raise `BadInput` that lists the first lines with errors, including ids with two contents."""
+    rows: Iterator[Record | Rejected], path: str | os.PathLike[str], batch_size: int
+) -> Iterator[int]:
+    """Raise `BadInput` that lists the first lines with errors, including ids with two contents. Yields now and then how
+    many lines were looked at."""
     tally = _Tally()
     # An unnamed SQLite database is a temporary file: the ids of ten million traces take no memory.
     with closing(sqlite3.connect("")) as database:
         database.execute("PRAGMA synchronous = OFF")
         database.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, content TEXT, line INTEGER) WITHOUT ROWID")
-        for record in read(path, format=format, columns=columns, redactor=redactor):
+        for checked, record in enumerate(rows, 1):
+            if checked % batch_size == 0:
+                yield checked
             if isinstance(record, Rejected):
                 tally.reject(record)
                 continue

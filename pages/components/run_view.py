@@ -14,6 +14,7 @@ from calibrate.engines.local import is_starting, log_path, start_worker
 from calibrate.errors import UnknownDetector
 from calibrate.report.names import title_of
 from calibrate.report.numbers import about, ago, count, duration, listed
+from calibrate.report.progress import Rate, line
 from calibrate.report.sentences import detection as sentences
 from calibrate.workflow.detection.detect import free_dead, options_of
 from calibrate.workflow.detection.outcomes import failures, retry_specs, state
@@ -101,7 +102,7 @@ def show_going(store: Store, run: Run) -> None:
         if is_interrupted(store, run, now):
             _interrupted(store, run)
             return
-        st.progress(min(1.0, run.done / run.total) if run.total else 0.0, text=progress_text(run, now))
+        st.progress(min(1.0, run.done / run.total) if run.total else 0.0, text=progress_text(run, rate_of(run, now)))
         stop_button(store, run)
 
 
@@ -120,9 +121,9 @@ def show_detector(run: Run, name: str) -> None:
     """How far a run is with one of its detectors."""
     tally = run.counts.get(name, {})
     done, total = tally.get("done", 0), tally.get("of", 0)
-    text = f"{count(done)} of {count(total)}" if total else "waiting"
+    text = line(done, total, None) if total else "waiting"
     if tally.get("seconds") and tally.get("scored"):
-        text += f" · {about(tally['scored'] / tally['seconds'])} a second"
+        text += f" · {about(tally['scored'] / tally['seconds'])}/s"
     st.progress(min(1.0, done / total) if total else 0.0, text=text)
 
 
@@ -242,16 +243,17 @@ def _seconds_taken(run: Run) -> float | None:
     return (run.finished_at - run.started_at).total_seconds()
 
 
-def progress_text(run: Run, now: datetime) -> str:
-    if run.status == "queued" or not run.total:
-        return "Starting a worker …"
-    parts = [f"{count(run.done)} of {count(run.total, 'score')}"]
-    elapsed = (now - run.started_at).total_seconds() if run.started_at else 0.0
-    if elapsed > 2 and run.done:
-        rate = run.done / elapsed
-        parts.append(f"{about(rate)} a second")
-        parts.append(f"about {duration((run.total - run.done) * elapsed / run.done)} left")
-    return " · ".join(parts)
+def progress_text(run: Run, rate: float | None = None) -> str:
+    """How far a run is, given its rate in scores a second where that is known."""
+    return line(run.done, run.total, rate, "score") if run.total and run.status == "running" else "Starting a worker …"
+
+
+def rate_of(run: Run, now: datetime) -> float | None:
+    """The run's rate over the last seconds in which this session looked at it."""
+    name = f"rate_of_run_{run.id}"
+    rate: Rate = st.session_state.setdefault(name, Rate())
+    rate.read(run.done, now.timestamp())
+    return rate.per_second(now.timestamp())
 
 
 def _interrupted(store: Store, run: Run) -> None:

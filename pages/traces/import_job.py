@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from calibrate.errors import TouchstoneError
 from calibrate.ingest import ImportReport
+from calibrate.report.progress import Rate
 from calibrate.types import Sample
 from calibrate.workflow.traces.import_labelled import import_traces
 from calibrate.workflow.traces.membership import NO_LABELS, Membership
@@ -20,6 +22,7 @@ from db import Store
 from db.audit import acting_as, actor
 
 log = logging.getLogger("touchstone")
+_newest: WeakValueDictionary[tuple[str, str], ImportJob] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,9 @@ class ImportJob:
         self.seconds = 0.0
         self._store, self._labels, self._strict = store, labels, strict
         self._stop = threading.Event()
-        self._began = time.monotonic()
+        self._began, self._rate = time.monotonic(), Rate()
         self._actor = actor()  # whoever has pressed the button; the thread has no session
+        _newest[store.url, self._actor.name if self._actor else ""] = self
         self._thread = threading.Thread(target=self._run, name="import", daemon=True)
         self._thread.start()
 
@@ -84,12 +88,27 @@ class ImportJob:
         )
 
     @property
-    def elapsed(self) -> float:
-        return time.monotonic() - self._began if self.running else self.seconds
+    def checked(self) -> int:
+        """How many lines were looked at, while a file is that is taken whole or not at all."""
+        return sum(state.report.checked for state in self.files if state.problem is None)
+
+    @property
+    def done(self) -> int:
+        """How many traces were read, or lines looked at."""
+        return self.checked or sum(map(self.total, ("imported", "duplicates", "rejected", "purged")))
+
+    @property
+    def rate(self) -> float | None:
+        return self._rate.per_second(time.monotonic())
 
     def total(self, figure: str) -> int:
         """The sum over all files of one figure of their reports: imported, duplicates, labels and so on."""
         return sum(getattr(state.report, figure) for state in self.files)
+
+    def go_on(self) -> ImportJob:
+        """Import the same files again: what is in the store is skipped."""
+        files = [state.file for state in self.files]
+        return ImportJob(self._store, files, labels=self._labels, strict=self._strict)
 
     def stop(self) -> None:
         """Stop after the current batch; what was imported stays."""
@@ -105,6 +124,7 @@ class ImportJob:
     def _import(self, state: FileState) -> None:
         def keep(report: ImportReport) -> None:
             state.report = report
+            self._rate.read(self.done, time.monotonic())
 
         try:
             state.report, state.sample, state.membership = import_traces(
@@ -127,6 +147,12 @@ class ImportJob:
         except Exception as error:
             log.exception("an import failed")
             state.problem = f"Something went wrong ({type(error).__name__}). The log of the server has the details."
+
+
+def running_of(store: Store, person: str) -> ImportJob | None:
+    """The import that this person began and that still runs, in this session or in one whose tab was closed."""
+    job = _newest.get((store.url, person))
+    return job if job is not None and job.running else None
 
 
 def _size(path: Path) -> int:

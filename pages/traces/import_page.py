@@ -12,16 +12,29 @@ from calibrate.workflow.sampling.usual import SIZE, draw_usual
 from db import Store
 from pages import shell
 from pages.traces.import_form import choose_about_labels, choose_files, format_names, look
-from pages.traces.import_job import ImportFile, ImportJob, Labels
+from pages.traces.import_job import ImportFile, ImportJob, Labels, running_of
 from pages.traces.import_readiness import show_readiness
 from pages.traces.import_report import show_progress, show_report
 
 
 def start(files: list[ImportFile], labels: Labels, strict: bool) -> None:
-    """Start the import, one per session. The store takes no trace twice anyway."""
-    job = st.session_state.get("import_job")
-    if job is None or not job.running:
+    """Start the import, one per person. The store takes no trace twice anyway."""
+    if (job := newest()) is None or not job.running:
         st.session_state["import_job"] = ImportJob(shell.store(), files, labels=labels, strict=strict)
+
+
+def newest() -> ImportJob | None:
+    """This session's import, or one that goes on since its tab was closed."""
+    job: ImportJob | None = st.session_state.get("import_job")
+    if job is None and (job := running_of(shell.store(), shell.user())):
+        st.session_state["import_job"] = job
+    return job
+
+
+def go_on(job: ImportJob) -> None:
+    """Start a stopped import again with the same files."""
+    if st.session_state.get("import_job") is job:
+        st.session_state["import_job"] = job.go_on()
 
 
 def again() -> None:
@@ -50,29 +63,31 @@ def form() -> None:
     st.button(text, type="primary", icon=":material/upload:", disabled=not able, on_click=start, args=arguments)
 
 
-def after(store: Store) -> None:
+def after(store: Store, job: ImportJob) -> None:
     """Where to go from here: on a store without a sample to the first label in one press."""
     first = shell.may_open("sample") and store.traces.count(TraceFilter(), limit=1) and not store.samples.list()
     with st.container(horizontal=True):
-        if first and st.button("Label the first ones", type="primary", icon=":material/check_box:"):
+        if job.stopped:
+            st.button("Go on", type="primary", icon=":material/play_arrow:", on_click=go_on, args=(job,))
+        if first and not job.stopped and st.button("Label the first ones", type="primary", icon=":material/check_box:"):
             st.session_state["sample_at_hand"] = draw_usual(store, now=shell.now()).name
             st.switch_page(shell.page("label"))
-        kind: Literal["secondary", "primary"] = "secondary" if first else "primary"
+        kind: Literal["secondary", "primary"] = "secondary" if first or job.stopped else "primary"
         if st.button("Draw a sample", type=kind, icon=":material/arrow_forward:", icon_position="right"):
             st.switch_page(shell.page("sample"))
         st.button("Import more", on_click=again)
-    if first:
+    if first and not job.stopped:
         st.caption(f"Draws up to {count(SIZE)} of them for this week, each with a known chance, and opens the queue.")
     if store.traces.count(TraceFilter(), limit=1):
         show_readiness(store)
 
 
 with shell.page_frame("Import", "Bring in the questions and answers your app has logged."):
-    job: ImportJob | None = st.session_state.get("import_job")
+    job = newest()
     if job is None:
         form()
     elif job.running:
         show_progress(job)
     else:
         show_report(job)
-        after(shell.store())
+        after(shell.store(), job)

@@ -7,7 +7,8 @@ from collections import Counter
 import pandas as pd
 import streamlit as st
 
-from calibrate.report.numbers import about, count, duration, listed
+from calibrate.report.numbers import count, duration, listed
+from calibrate.report.progress import line
 from calibrate.report.sentences.figures import capitalised
 from calibrate.report.sentences.imports import ANSWER, left_purged, replaced, stated, unstated
 from calibrate.sanitize import cell
@@ -20,18 +21,19 @@ def show_progress(job: ImportJob) -> None:
     """Progress, rate, time left and Stop; redraws the whole page once it is over."""
     if not job.running:
         st.rerun()
-    done = job.total("imported") + job.total("duplicates") + job.total("rejected")
-    rate = done / max(job.elapsed, 0.1)
-    parts = [count(done, "trace") + " read"]
-    if job.elapsed > 1:
-        parts.append(f"{about(rate)} a second")
-    if 0.02 < job.share < 1 and job.elapsed > 2:
-        parts.append(f"about {duration(job.elapsed * (1 - job.share) / job.share)} left")
     with st.container(border=True):
         current = next((state for state in job.files if state.report.share < 1 and not state.problem), job.files[-1])
         st.text(visible(current.file.name, 120))
-        st.progress(job.share, text=" · ".join(parts))
+        st.progress(job.share, text=progress_text(job))
         st.button("Stop", icon=":material/stop:", on_click=job.stop, disabled=job.stopped)
+
+
+def progress_text(job: ImportJob) -> str:
+    """How far the import is. How many traces a file holds is told from the part of it that was read."""
+    total = job.done / job.share if job.share > 0.02 else None
+    if job.checked:
+        return f"Checked {line(job.done, total, job.rate, 'line', estimated=True)}"
+    return line(job.done, total, job.rate, "trace", estimated=True)
 
 
 def show_report(job: ImportJob) -> None:
@@ -52,7 +54,7 @@ def show_report(job: ImportJob) -> None:
 def headline(job: ImportJob) -> str:
     imported, duplicates = job.total("imported"), job.total("duplicates")
     if job.stopped:
-        return f"**Stopped.** {count(imported, 'trace')} imported before that; importing again adds only the rest."
+        return f"**Stopped.** {count(imported, 'trace')} imported before that; going on adds the rest."
     if imported:
         return f"**{count(imported, 'trace')} imported** in {duration(job.seconds)}."
     if duplicates:

@@ -106,7 +106,7 @@ def test_stop_keeps_what_was_scored_and_the_table_stays(slow: Any, page: Any) ->
     row.get_by_role("progressbar").wait_for()
     page.locator(".st-key-detect-row-token_overlap").wait_for()  # the rest of the table stays
     until(page, lambda: any(tally.get("scored", 0) > 2 for tally in app.store.runs.get(1).counts.values()))
-    row.get_by_text(re.compile(rf"\d+ of {MANY} · .* a second")).wait_for()
+    row.get_by_text(re.compile(rf"\d+ of {MANY} · .*/s")).wait_for()
     page.get_by_role("button", name="Stop").click()
     page.get_by_text("Run 1 stopped").wait_for()
     settled(page)

@@ -120,3 +120,13 @@ def test_long_answers_do_not_add_up_in_memory(sink, tmp_path):
     assert report.imported == 60
     assert max(forgetful.batches) <= 9
     assert peak < 40e6
+
+
+def test_a_strict_import_shows_how_far_it_has_checked_and_can_be_stopped_there(sink, jsonl):
+    path = jsonl(*(good(f"t{at}") for at in range(25)))
+    seen = []
+    import_file(sink, path, strict=True, batch_size=10, on_progress=seen.append)
+    assert [(one.checked, one.imported) for one in seen] == [(10, 0), (20, 0), (0, 10), (0, 20), (0, 25)]
+    sink.batches.clear()
+    report = import_file(sink, path, strict=True, batch_size=10, should_stop=lambda: True)
+    assert (report.stopped, report.checked, report.imported, sink.batches) == (True, 10, 0, [])

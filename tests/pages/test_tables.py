@@ -188,11 +188,11 @@ def run(status: Any = "running", **changed: Any) -> Run:
     return replace(nothing, **changed)
 
 
-def test_the_time_left_is_that_of_the_rest_at_the_pace_so_far() -> None:
-    assert run_view.progress_text(run("queued"), LATER) == "Starting a worker …"
-    assert run_view.progress_text(run(total=0), LATER) == "Starting a worker …"
-    assert run_view.progress_text(run(), LATER) == "0 of 100 scores"
-    assert run_view.progress_text(run(done=25), LATER) == "25 of 100 scores · 0.42 a second · about 3 min left"
+def test_a_run_says_how_far_it_is_once_a_worker_has_it() -> None:
+    assert run_view.progress_text(run("queued")) == "Starting a worker …"
+    assert run_view.progress_text(run(total=0)) == "Starting a worker …"
+    assert run_view.progress_text(run()) == "0 of 100 scores"
+    assert run_view.progress_text(run(done=25), 0.5) == "25 of 100 scores · 0.5/s · about 2 min left"
 
 
 @pytest.mark.parametrize(

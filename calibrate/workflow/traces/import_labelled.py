@@ -71,7 +71,7 @@ def import_traces(
     if report.imported or report.labels:
         after = {"traces": report.imported, "labels": report.labels}
         store.audit.note("traces imported", file, now=now, after=after)
-    if not keep_labels or not sink.labelled:
+    if not keep_labels or not sink.labelled or report.stopped:  # a part of the labels would be another sample
         return Imported(report, None, NO_LABELS)
     if design is None:
         return Imported(report, None, membership(store, sink.labelled))

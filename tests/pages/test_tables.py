@@ -248,7 +248,7 @@ def job(*, stopped: bool = False, **counts: Any) -> Any:
         (job(imported=2), "**2 traces imported** in 12 s."),
         (
             job(imported=2, stopped=True),
-            "**Stopped.** 2 traces imported before that; importing again adds only the rest.",
+            "**Stopped.** 2 traces imported before that; going on adds the rest.",
         ),
         (job(duplicates=1), "**Nothing new.** 1 trace was in the store already."),
         (job(duplicates=2), "**Nothing new.** 2 traces were in the store already."),

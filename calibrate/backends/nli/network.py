@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calibrate import settings
+from calibrate.backends import device
 from calibrate.backends.weights import threads
-from calibrate.errors import Unavailable
+from calibrate.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 MAX_TOKENS = 1024  # tokens; attention over more costs more than two windows, and a verdict over pages says little
 DEFAULT_LIMIT = 512
 BATCH_TOKENS = 1024
+_CUDA = "CUDAExecutionProvider"
 # Position embeddings of these start behind the padding's: two of 514 are not for tokens.
 _OFFSET_POSITIONS = frozenset(("camembert", "data2vec-text", "longformer", "mpnet", "roberta", "xlm-roberta"))
 _MEANINGS = {
@@ -35,6 +38,14 @@ _MEANINGS = {
 
 Inputs = Mapping[str, "NDArray[np.int64]"]
 Forward = Callable[[Inputs], "NDArray[np.float32]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A loaded model: `infer` maps padded inputs to logits. On processors several threads may call it at once."""
+
+    infer: Forward
+    is_on_gpu: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,23 +134,24 @@ def load_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def load_network(folder: Path) -> Forward:
-    """Load the model as a function from padded inputs to logits. Several threads may call it at once."""
+def load_network(folder: Path) -> Network:
+    """Load the model onto the device. Raises Unavailable if that fails, and BadInput if the device is not there."""
     try:
         return _load_onnx(folder) if is_onnx(weights(folder)) else _load_torch(folder)
-    except Unavailable:
+    except (Unavailable, BadInput):
         raise
     except Exception as error:
         raise Unavailable(f"the NLI model in {folder} cannot be loaded: {_shorten(error)}") from error
 
 
-def _load_torch(folder: Path) -> Forward:
+def _load_torch(folder: Path) -> Network:
     import torch
     from transformers import AutoModelForSequenceClassification
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # it would be drawn over ours
-    torch.set_num_threads(1)  # several batches at once, one thread each: see Nli.forward
+    torch.set_num_threads(1)  # see device.run_batches
+    chosen = device.resolve()
     network, report = AutoModelForSequenceClassification.from_pretrained(
         str(folder), local_files_only=True, dtype=torch.float32, output_loading_info=True
     )
@@ -149,24 +161,27 @@ def _load_torch(folder: Path) -> Forward:
             f"the weights in {folder} lack {missing[0]}: this is not a trained classifier; take a model that was "
             "fine-tuned for NLI"
         )
-    network = network.eval()
+    network = chosen.place(network)
 
     def forward(inputs: Inputs) -> NDArray[np.float32]:
         with torch.inference_mode():
-            logits = network(**{name: torch.from_numpy(array) for name, array in inputs.items()}).logits
-        rows: NDArray[np.float32] = logits.float().numpy()
+            tensors = chosen.move({name: torch.from_numpy(array) for name, array in inputs.items()})
+            rows: NDArray[np.float32] = network(**tensors).logits.float().cpu().numpy()
         return rows
 
-    return forward
+    return Network(forward, chosen.is_gpu)
 
 
-def _load_onnx(folder: Path) -> Forward:
+def _load_onnx(folder: Path) -> Network:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1  # see Nli.forward
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # see device.run_batches
     path = next(path for path in weights(folder) if path.suffix == ".onnx")
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    providers: list[Any] = ["CPUExecutionProvider"]
+    if settings.devices().device in ("auto", "cuda") and _CUDA in onnxruntime.get_available_providers():
+        providers.insert(0, (_CUDA, {"use_tf32": "0"}))  # TF32 would move scores by as much as half precision does
+    session = onnxruntime.InferenceSession(str(path), options, providers=providers)
     names = [tensor.name for tensor in session.get_inputs()]
 
     def forward(inputs: Inputs) -> NDArray[np.float32]:
@@ -177,16 +192,17 @@ def _load_onnx(folder: Path) -> Forward:
             raise Unavailable(f"{path} asks for the input {missing[0]!r}, which its tokenizer does not make")
         return np.asarray(session.run(None, {name: inputs[name] for name in names})[0], dtype=np.float32)
 
-    return forward
+    return Network(forward, session.get_providers()[0] == _CUDA)  # it falls back where no GPU can be used
 
 
 def _shorten(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
-def split_into_batches(order: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
-    """Split `order`, longest first, into consecutive batches within the token budget, at least one per thread."""
-    budget = min(BATCH_TOKENS, -(-sum(lengths) // threads()))
+def split_into_batches(order: Sequence[int], lengths: Sequence[int], *, on_gpu: bool) -> list[list[int]]:
+    """Split `order`, longest first, into consecutive batches within the token budget; on processors at least one per
+    thread."""
+    budget = device.GPU_BATCH_TOKENS if on_gpu else min(BATCH_TOKENS, -(-sum(lengths) // threads()))
     runs: list[list[int]] = []
     for i in order:
         if not runs or (len(runs[-1]) + 1) * lengths[runs[-1][0]] > budget:

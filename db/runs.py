@@ -55,7 +55,8 @@ class Runs(Aggregate):
         options: Mapping[str, Any] | None = None,
         now: datetime,
     ) -> Run:
-        """`options`: {"budget": US dollars the run may spend, "again": "failed" for only what failed before}."""
+        """`options`: {"budget": US dollars the run may spend, "again": "failed" for only what failed before,
+        "engine", "workers", "address": where it executes}."""
         row = {
             "status": "queued",
             "detectors": [dict(d) for d in detectors],
@@ -95,6 +96,11 @@ class Runs(Aggregate):
             )
             stop = connection.scalar(select(RunRow.stop_requested).where(*mine, RunRow.status == "running"))
         return stop is False
+
+    def is_wanted(self, run_id: int, worker: str) -> bool:
+        """Whether this worker still carries out the run, and nobody has asked it to stop."""
+        mine = (RunRow.id == run_id, RunRow.worker == worker, RunRow.status == "running")
+        return self._scalar(select(RunRow.stop_requested).where(*mine)) is False
 
     def finish(self, run_id: int, worker: str, status: RunStatus, *, now: datetime, error: str | None = None) -> None:
         values = {"status": status, "finished_at": now, "heartbeat_at": now, "error": error}

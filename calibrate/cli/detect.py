@@ -14,6 +14,7 @@ from calibrate.cli.common import open_store, parse_pairs
 from calibrate.cli.output import table
 from calibrate.cli.progress import progress
 from calibrate.detectors.base import Detector
+from calibrate.engines.choice import choose_engine
 from calibrate.errors import TouchstoneError
 from calibrate.report import numbers
 from calibrate.report.numbers import count
@@ -123,11 +124,12 @@ def run(args: Namespace) -> Answer:
     if args.list:
         return _list(store, scope, step.chosen_of(args.detectors or ["all"], params))
     detectors, again = step.chosen_of(args.detectors, params), args.again == "failed"
+    engine = choose_engine(args.engine, args.workers, args.address)
     if any(about.asks_chat(detector) for detector in detectors):
         settings.chat()  # raises for a setting that is wrong; without an endpoint the other detectors still run
     if args.estimate:
         return _estimate(store, detectors, scope, again=again)
-    queued = step.queue(store, args.detectors, scope, params=params, budget=args.budget, again=again)
+    queued = step.queue(store, args.detectors, scope, params=params, budget=args.budget, again=again, engine=engine)
     with progress(args, "scoring", "score") as advance:
         try:
             finished = step.work(store, run_id=queued.id, on_progress=advance)

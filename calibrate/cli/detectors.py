@@ -11,8 +11,8 @@ from calibrate.cli import Answer
 from calibrate.cli.common import open_store
 from calibrate.cli.output import table
 from calibrate.errors import BadInput, StoreError
-from calibrate.workflow.detection import detect as step
 from calibrate.workflow.detection.detectors import status_here
+from calibrate.workflow.detection.team_workspace import workspace_of
 from calibrate.workspace import Workspace, using
 
 
@@ -49,7 +49,7 @@ def run(args: Namespace) -> Answer:
 def _workspace(args: Namespace) -> Workspace:
     """The workspace of the store; an empty one where no store exists yet and none was named."""
     try:
-        return step.workspace_of(open_store(args))
+        return workspace_of(open_store(args))
     except (BadInput, StoreError):
         if args.store:
             raise

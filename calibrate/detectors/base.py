@@ -27,9 +27,10 @@ class Detector(Protocol):
     sources count as context too); the runner abstains for the detector if one is missing.
     `score` yields exactly one Score per trace, in order, and never raises because of a single trace.
 
-    Three more class variables are optional: `batch` (int), the number of traces that a run passes at once, for
+    More class variables are optional: `batch` (int), the number of traces that a run passes at once, for
     detectors that wait more than they compute; `scores_refusals` (bool), to score answers that decline to answer too;
-    `also_needs`, fields without which it abstains by itself ("retrieval_scores"), so that a page can tell beforehand.
+    `also_needs`, fields without which it abstains by itself ("retrieval_scores"), so that a page can tell beforehand;
+    `needs_gpu` (bool) and `memory` (bytes), what a worker of a cluster must have to run it.
     """
 
     name: ClassVar[str]

@@ -1,1 +1,1 @@
-"""Run detectors over traces, in this process or in worker processes."""
+"""Run detectors over traces: in this process, in worker processes, or on a Ray cluster."""

@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -23,6 +23,10 @@ from calibrate.types import Score, Trace, Usage
 BATCH = 16  # traces passed to a detector at once; a run can be stopped between batches
 LOAD = 256  # traces in memory at once
 SAVE_EVERY = 0.5  # seconds of work that a killed run may lose
+
+
+Pairs = Sequence[tuple[int, str]]
+"""(Key, content hash) of traces."""
 
 
 class ScoreCache(Protocol):
@@ -54,6 +58,13 @@ class Tally:
     faults: set[str] = field(default_factory=set)
     failed_on_all: bool = False
 
+    def add(self, other: Tally) -> None:
+        """Add what another worker did with the same detector."""
+        for name in ("scored", "abstained", "failed", "refusal", "reused", "usage", "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.why.update(other.why)
+        self.faults |= other.faults
+
     def count(self, score: Score) -> None:
         setattr(self, score.status, getattr(self, score.status) + 1)
         if score.reason:
@@ -73,6 +84,10 @@ class Tally:
     @property
     def n_attempted(self) -> int:
         return self.scored + self.abstained + self.failed + self.refusal
+
+    @property
+    def n_finished(self) -> int:
+        return self.reused + self.n_attempted
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -98,28 +113,27 @@ class Job:
 
 def run(
     jobs: Sequence[Job],
-    chunks: Iterable[Sequence[tuple[int, str]]],
+    chunks: Iterable[Pairs],
+    tallies: dict[str, Tally] | None = None,
     *,
     cache: ScoreCache,
     load: Callable[[Sequence[int]], list[Trace]],
     now: Callable[[], datetime],
     on_progress: Callable[[int, dict[str, Tally]], bool],
 ) -> dict[str, Tally]:
-    """Score every trace of `chunks` ((key, content hash) pairs) with every job. Returns a tally per detector.
+    """Score every trace of `chunks` with every job. Returns a tally per detector: those of `tallies`, if given, count
+    on.
 
     `on_progress(finished, tallies)` is called with the number of (trace, detector) pairs finished, at least between
     batches. Once it returns False, the run saves what it has and ends.
     """
-    tallies = {job.detector.name: Tally() for job in jobs}
+    tallies = {job.detector.name: Tally() for job in jobs} if tallies is None else tallies
     buffer = _ScoreBuffer(cache, now)
-    finished = 0
     for chunk in chunks:
         hashes = list(dict.fromkeys(content for _, content in chunk))
         todo = {job.config_id: _find_todo(job, chunk, hashes, cache) for job in jobs}
         for job in jobs:
-            reused = len(chunk) - len(todo[job.config_id])
-            tallies[job.detector.name].reused += reused
-            finished += reused
+            tallies[job.detector.name].reused += len(chunk) - len(todo[job.config_id])
         pending = [pk for pk, _ in chunk if any(pk in pairs for pairs in todo.values())]
         for start in range(0, len(pending), LOAD):
             pks = pending[start : start + LOAD]
@@ -128,13 +142,17 @@ def run(
                 pairs = [(todo[job.config_id][pk], trace) for pk, trace in traces.items() if pk in todo[job.config_id]]
                 for content, score in _score_pairs(job.detector, pairs, tallies[job.detector.name]):
                     buffer.add(job.config_id, content, score)
-                    finished += 1
-                    if buffer.save_if_due() and not on_progress(finished, tallies):
+                    if buffer.save_if_due() and not on_progress(count_finished(tallies), tallies):
                         return tallies
         buffer.flush()
-        if not on_progress(finished, tallies):
+        if not on_progress(count_finished(tallies), tallies):
             return tallies
     return tallies
+
+
+def count_finished(tallies: Mapping[str, Tally]) -> int:
+    """The (trace, detector) pairs that are finished."""
+    return sum(tally.n_finished for tally in tallies.values())
 
 
 def _score_pairs(detector: Detector, pairs: Sequence[tuple[str, Trace]], tally: Tally) -> Generator[tuple[str, Score]]:
@@ -218,7 +236,7 @@ def _check_score(trace: Trace, score: Score) -> Score:
     return score
 
 
-def _find_todo(job: Job, chunk: Sequence[tuple[int, str]], hashes: Sequence[str], cache: ScoreCache) -> dict[int, str]:
+def _find_todo(job: Job, chunk: Pairs, hashes: Sequence[str], cache: ScoreCache) -> dict[int, str]:
     """Find the traces to score: of each content without a score, the first trace's key, mapped to the content hash."""
     done = set(cache.statuses(job.config_id, hashes))
     todo = {}

@@ -10,7 +10,7 @@ import streamlit as st
 
 from calibrate import registry
 from calibrate.detectors.base import Detector
-from calibrate.engines.local import is_starting, log_path, start_worker
+from calibrate.engines.background import is_starting, log_path, start_worker
 from calibrate.errors import UnknownDetector
 from calibrate.report.names import title_of
 from calibrate.report.numbers import about, ago, count, duration, listed

@@ -13,7 +13,7 @@ import pytest
 
 from calibrate import workspace
 from calibrate.backends.chat import ChatError, Reply, Request, chat
-from calibrate.workflow.detection.detect import workspace_of
+from calibrate.workflow.detection.team_workspace import workspace_of
 from db import Store
 from tests.llm import Llm
 

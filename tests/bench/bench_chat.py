@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 from calibrate import workspace
 from calibrate.detectors.judge_yes_no import JudgeYesNo
 from calibrate.types import Trace
-from calibrate.workflow.detection.detect import workspace_of
+from calibrate.workflow.detection.team_workspace import workspace_of
 from db import open_store
 
 LATENCY, CONCURRENCY, REQUESTS, TARGET = 0.5, 32, 1024, 0.95

@@ -14,7 +14,7 @@ from sqlalchemy import inspect, text
 
 from calibrate.backends.embedding import vectors
 from calibrate.cli import main
-from calibrate.engines.local import log_path
+from calibrate.engines.background import log_path
 from calibrate.errors import BadInput
 from calibrate.types import (
     Chosen,

@@ -30,6 +30,12 @@ def add(verbs: Verbs) -> None:
         "--again", choices=("failed",), help="only the traces on which the detector failed before; they are asked anew"
     )
     verb.add_argument("--estimate", action="store_true", help="estimate time and cost; score and send nothing")
+    verb.add_argument(
+        "--engine", choices=("auto", "local", "processes", "ray"),
+        help="this process, worker processes, or a Ray cluster (default: TOUCHSTONE_ENGINE, else what pays)",
+    )  # fmt: skip
+    verb.add_argument("--workers", type=int, metavar="N", help="worker processes (default: one per processor)")
+    verb.add_argument("--address", metavar="HOST:PORT", help="of the Ray cluster (default: RAY_ADDRESS)")
 
     verb = add_verb(verbs, "scores", "export every score, with gold, status and configuration, for your own analysis")
     verb.add_argument("direction", choices=("export",))

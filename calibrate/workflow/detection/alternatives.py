@@ -17,7 +17,9 @@ from calibrate.backends.chat.prompts import render
 from calibrate.errors import BadInput, Unavailable
 from calibrate.redaction import redactor_of
 from calibrate.types import Trace, Usage
-from calibrate.workflow.detection.detect import traces_of, utc_now, workspace_of
+from calibrate.workflow.detection.detect import traces_of
+from calibrate.workflow.detection.scoring import utc_now
+from calibrate.workflow.detection.team_workspace import workspace_of
 from calibrate.workspace import using
 from db import Store
 

@@ -13,7 +13,7 @@ from calibrate.backends.text.refusals import find_refusal
 from calibrate.detectors.entropy_z import statistic
 from calibrate.stats.fitting import baselines as stats
 from calibrate.types import Baseline, Trace, TraceFilter
-from calibrate.workflow.detection.detect import workspace_of
+from calibrate.workflow.detection.team_workspace import workspace_of
 from calibrate.workspace import using
 from db import Store
 

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from calibrate import registry
 from calibrate.detectors.base import Detector
-from calibrate.engines.run import Job, Tally, run
+from calibrate.engines.choice import EngineChoice, choose_engine
+from calibrate.engines.run import Job, Pairs, Tally
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.runtime.planning import revision_of
-from calibrate.types import Score, TraceFilter
+from calibrate.types import TraceFilter
 from calibrate.workflow.detection.outcomes import failures, has_scores
-from calibrate.workspace import Budget, Workspace, using
+from calibrate.workflow.detection.scoring import Claim, score_everywhere, utc_now
+from calibrate.workflow.detection.team_workspace import workspace_of
+from calibrate.workspace import using
 from db import Store
 from db.runs import Run, RunStatus
 
 CHUNK = 4096  # keys looked up at once; the traces behind them are loaded fewer at a time
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 def worker_name() -> str:
@@ -40,16 +38,6 @@ def scope_of(*, sample: str | None = None, labelled: bool = False, everything: b
     return {"labelled": True} if labelled else {"all": True}
 
 
-def workspace_of(store: Store, *, budget: float | None = None) -> Workspace:
-    """What the team keeps in this store for detectors to use. `budget`: US dollars that may be spent."""
-    return Workspace(
-        files=store.files.current(),
-        baselines=store.baselines.current(),
-        replies=store.replies,
-        budget=Budget(budget) if budget is not None else None,
-    )
-
-
 def queue(
     store: Store,
     names: Sequence[str],
@@ -58,24 +46,29 @@ def queue(
     params: Mapping[str, Any] | None = None,
     budget: float | None = None,
     again: bool = False,
+    engine: EngineChoice | None = None,
 ) -> Run:
     """Check a run and queue it: the detectors exist, the parameters fit, the sample exists.
 
     names: detector names, or ["all"]. params: values for those detectors that have a parameter of that name.
     budget: US dollars that its requests to a chat endpoint may cost; None for no limit.
     again: score only the traces on which the detector failed before.
+    engine: where it executes; None for what the environment says.
     """
     if budget is not None and not 0 <= budget < float("inf"):
         raise BadInput(f"the budget cannot be {budget}; it is a number of US dollars, 0 or more")
     chosen = chosen_of(names, params)
     traces_of(store, scope)
     specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in chosen]
-    return store.runs.queue(specs, scope, options=options_of(budget=budget, again=again), now=utc_now())
+    return store.runs.queue(specs, scope, options=options_of(budget=budget, again=again, engine=engine), now=utc_now())
 
 
-def options_of(*, budget: float | None = None, again: bool = False) -> dict[str, Any]:
+def options_of(
+    *, budget: float | None = None, again: bool = False, engine: EngineChoice | None = None
+) -> dict[str, Any]:
     """A run's options, as the store keeps them."""
-    return ({} if budget is None else {"budget": budget}) | ({"again": "failed"} if again else {})
+    options: dict[str, Any] = {} if budget is None else {"budget": budget}
+    return options | ({"again": "failed"} if again else {}) | (engine.to_json() if engine else {})
 
 
 def chosen_of(names: Sequence[str], params: Mapping[str, Any] | None = None) -> list[Detector]:
@@ -140,63 +133,52 @@ def _carry_out(store: Store, claimed: Run, worker: str, show: Callable[[int, int
     detectors = [registry.make(spec["name"], spec["params"]) for spec in claimed.detectors]
     idle = {d.name: why for d in detectors if (why := d.unavailable()) is not None}
     jobs = [_make_job(store, detector) for detector in detectors if detector.name not in idle]
-    total_traces, chunks = traces_of(store, claimed.scope)
-    total, settled = total_traces * len(detectors), 0
-    if "sample" not in claimed.scope and jobs:  # of a large store only what is missing is looked at
-        lacking = store.traces.lacking(_make_filter(claimed.scope), [job.config_id for job in jobs])
-        settled = total_traces - len(lacking)
-        chunks = store.traces.hashes(lacking, chunk=CHUNK)
+    total_traces, _ = traces_of(store, claimed.scope)
+    total, before = total_traces * len(detectors), total_traces * len(idle)
     at_once = {name: _unavailable(total_traces, why) for name, why in idle.items()}
-    before = total_traces * len(idle) + settled * len(jobs)
-    going = [True]
+    options = claimed.options or {}
+    again, going = options.get("again") == "failed", True
 
     def on_progress(done: int, tallies: Mapping[str, Tally]) -> bool:
+        nonlocal going
         show(done + before, total)
-        counts = {name: _progress(tally, settled, total_traces) for name, tally in tallies.items()}
-        counts |= {name: _progress(tally, 0, total_traces) for name, tally in at_once.items()}
-        going[0] = store.runs.progress(
-            claimed.id, worker, total=total, done=done + before, counts=counts, now=utc_now()
-        )
-        return going[0]
+        counts = {name: _progress(tally, total_traces) for name, tally in {**tallies, **at_once}.items()}
+        going = store.runs.progress(claimed.id, worker, total=total, done=done + before, counts=counts, now=utc_now())
+        return going
 
     if not on_progress(0, {}):
         return False
-    again = (claimed.options or {}).get("again") == "failed"
-    tallies = run(
+    tallies = score_everywhere(
+        store,
         jobs,
-        chunks,
-        cache=_OnlyFailed(store) if again else store.scores,
-        load=store.traces.load,
-        now=utc_now,
+        total_traces,
+        lambda lane: _what_lacks(store, claimed.scope, lane),
+        engine=EngineChoice.from_json(options) if "engine" in options else choose_engine(),
+        claim=Claim(claimed.id, worker),
+        only_failed=again,
         on_progress=on_progress,
     )
-    if going[0]:
+    if going:
         for job in jobs:
             tally = tallies[job.detector.name]
             tally.reused = 0 if again else total_traces - tally.n_attempted
             broken = tally.failed and not tally.scored
             tally.failed_on_all = bool(broken) and not has_scores(store, claimed.scope, job.config_id)
         on_progress(total - before, tallies)
-    return going[0]
+    return going
 
 
-def _progress(tally: Tally, settled: int, total: int) -> dict[str, object]:
-    """A detector's tally, and how many of its traces are done; `settled` had scores before the run looked at them."""
-    return {**tally.to_json(), "done": min(total, settled + tally.reused + tally.n_attempted), "of": total}
+def _what_lacks(store: Store, scope: Mapping[str, Any], jobs: Sequence[Job]) -> tuple[int, Iterable[Pairs]]:
+    """The traces to look at, and how many there are. Of a large store only those that lack a score of some job."""
+    if "sample" in scope:
+        return traces_of(store, scope)
+    lacking = store.traces.lacking(_make_filter(scope), [job.config_id for job in jobs])
+    return len(lacking), store.traces.hashes(lacking, chunk=CHUNK)
 
 
-class _OnlyFailed:
-    """The store's scores for a run that scores nothing but what failed before."""
-
-    def __init__(self, store: Store) -> None:
-        self._scores = store.scores
-
-    def statuses(self, config_id: int, hashes: Sequence[str]) -> dict[str, str]:
-        failed = self._scores.failed(config_id, hashes)
-        return {content: "left" for content in hashes if content not in failed}
-
-    def save(self, config_id: int, scores: Sequence[tuple[str, Score]], *, now: datetime) -> None:
-        self._scores.save(config_id, scores, now=now)
+def _progress(tally: Tally, total: int) -> dict[str, object]:
+    """A detector's tally, and how many of its traces are done."""
+    return {**tally.to_json(), "done": min(total, tally.reused + tally.n_attempted), "of": total}
 
 
 def _unavailable(traces: int, why: str) -> Tally:

@@ -18,7 +18,8 @@ from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput
 from calibrate.runtime.planning import revision_of
 from calibrate.types import Sample, TraceFilter, Usage
-from calibrate.workflow.detection.detect import config_id, no_sample, scope_of, workspace_of
+from calibrate.workflow.detection.detect import config_id, no_sample, scope_of
+from calibrate.workflow.detection.team_workspace import workspace_of
 from calibrate.workspace import use, using
 from db import Store
 from db.runs import ENDED, Run

@@ -13,9 +13,9 @@ from calibrate import registry
 from calibrate.detectors.base import Detector
 from calibrate.runtime.planning import revision_of
 from calibrate.workflow.detection import detectors as step
-from calibrate.workflow.detection.detect import workspace_of
 from calibrate.workflow.detection.detectors import Coverage, Plan
 from calibrate.workflow.detection.outcomes import Failure, failures
+from calibrate.workflow.detection.team_workspace import workspace_of
 from calibrate.workspace import using
 from db import Store
 from db.runs import Run

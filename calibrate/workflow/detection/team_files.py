@@ -12,8 +12,8 @@ from calibrate.backends import files
 from calibrate.backends.chat import price, prompts
 from calibrate.backends.text import refusals
 from calibrate.errors import BadInput
-from calibrate.workflow.detection.detect import workspace_of
 from calibrate.workflow.detection.detectors import prompt_of
+from calibrate.workflow.detection.team_workspace import workspace_of
 from calibrate.workspace import using
 from db import Store
 from db.team import TeamFile

@@ -15,7 +15,7 @@ from calibrate.thresholds import baselines
 from calibrate.thresholds.model import Data, DetectorEntry, Drawn, ThresholdsFile, Window, label_set_digest
 from calibrate.thresholds.ranges import range_to_json
 from calibrate.types import SavedEnsemble, Tier
-from calibrate.workflow.detection.detect import workspace_of
+from calibrate.workflow.detection.team_workspace import workspace_of
 from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.releasing.entries import ensemble_of, entry_of, tiers_of
 from calibrate.workflow.tuning.point_state import judge_ensemble

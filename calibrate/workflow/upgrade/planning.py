@@ -14,6 +14,8 @@ from calibrate.runtime.planning import revision_of
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection import detect
+from calibrate.workflow.detection.scoring import utc_now
+from calibrate.workflow.detection.team_workspace import workspace_of
 from calibrate.workflow.evidence.basis import Caution, choose_basis, samples_with_labels
 from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
 from calibrate.workflow.releasing import history
@@ -122,7 +124,7 @@ def queue(store: Store, plan: Plan, *, budget: float | None = None) -> Run | Non
     ]
     options = None if budget is None else {"budget": budget}
     scope = detect.scope_of(labelled=True)
-    return store.runs.queue(specs, scope, options=options, now=detect.utc_now()) if specs else None
+    return store.runs.queue(specs, scope, options=options, now=utc_now()) if specs else None
 
 
 def _choose_samples(store: Store, release: Release, file: ThresholdsFile) -> list[str] | None:
@@ -142,7 +144,7 @@ def find_changes(store: Store, file: ThresholdsFile) -> dict[str, tuple[str, ...
     as everybody's home page says it; a detector that cannot run here is left out."""
     changes = {}
     for name, entry in file.detectors.items():
-        with suppress(BadInput), using(detect.workspace_of(store)):
+        with suppress(BadInput), using(workspace_of(store)):
             detector = _make_today(name, entry, {})
             if not detector.unavailable():
                 params, revision = registry.config_of(detector), revision_of(detector)
@@ -163,7 +165,7 @@ def due_of(store: Store, name: str, entry: DetectorEntry, params: Mapping[str, A
         detector = _make_today(name, entry, params)
     except BadInput as error:  # not installed here, or a value that it no longer takes
         return Due(name, entry, None, None, (), str(error), 0)
-    with using(detect.workspace_of(store)):
+    with using(workspace_of(store)):
         missing = detector.unavailable()
     if missing:
         return Due(name, entry, detector, None, (), missing, 0)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from calibrate.backends.embedding import vectors
-from calibrate.engines.local import log_path
+from calibrate.engines.background import log_path
 from calibrate.errors import BadInput
 from calibrate.types import Chosen, PurgeCounts
 from db import Store

@@ -15,7 +15,7 @@ from calibrate.errors import BadInput
 from calibrate.runtime import Decision, OnMissing, Scored, Scorer
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Score, Tier, Trace, TraceFilter
-from calibrate.workflow.detection import detect
+from calibrate.workflow.detection.team_workspace import workspace_of
 from calibrate.workflow.releasing.history import read_release
 from calibrate.workspace import using
 from db import Store
@@ -86,7 +86,7 @@ class Watcher:
         if pinned is not None:
             _check_belongs(store, pinned)
         self._pinned = pinned is not None
-        self._workspace = detect.workspace_of(store)
+        self._workspace = workspace_of(store)
         self._take(pinned or newest(store))
 
     def look(self, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Look:
@@ -97,7 +97,7 @@ class Watcher:
         batch with the traces looked at and those to look at. Raises what the database raises where it cannot answer.
         """
         self._follow()
-        if (workspace := detect.workspace_of(self._store)) != self._workspace:
+        if (workspace := workspace_of(self._store)) != self._workspace:
             self._workspace, self._scorer = workspace, Scorer(self._file, on_missing=self._on_missing)
         look = Look(self._file.version)
         last = self._store.decisions.newest_trace()

@@ -10,13 +10,16 @@ from datetime import datetime
 from enum import StrEnum
 
 from calibrate import registry
-from calibrate.engines.run import Job, Tally, run
+from calibrate.engines.choice import choose_engine
+from calibrate.engines.run import Job, Tally
 from calibrate.errors import BadInput
 from calibrate.stats.sampling import designs
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.detection.detectors import asks_chat
+from calibrate.workflow.detection.scoring import score_everywhere
+from calibrate.workflow.detection.team_workspace import workspace_of
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.releasing.history import live_release, releases_alike
 from calibrate.workflow.sampling import sample as sampler
@@ -85,7 +88,7 @@ def _score(store: Store, file: ThresholdsFile, now: datetime) -> tuple[Scored, .
     """Every trace of the window and since the release, so that a sample can go by scores and drift sees all."""
     began = releases_alike(store, store.releases.list()[0])[-1].released_at
     where = TraceFilter(since=min(now - WINDOW, began), undated=False)
-    with using(detect.workspace_of(store)):
+    with using(workspace_of(store)):
         return tuple(_score_detector(store, name, entry, where) for name, entry in sorted(file.detectors.items()))
 
 
@@ -102,14 +105,13 @@ def _score_detector(store: Store, name: str, entry: DetectorEntry, where: TraceF
         return Scored(name, not_run=NotRun.UNAVAILABLE, detail=missing)
     if entry.sampling:
         where = replace(where, attributes=entry.sampling.only_when)
-    config = detect.config_id(store, detector)
-    lacking = store.traces.lacking(where, [config])
-    tally = run(
+    lacking = store.traces.lacking(where, [config := detect.config_id(store, detector)])
+    tally = score_everywhere(
+        store,
         [Job(detector, config)],
-        store.traces.hashes(lacking, chunk=detect.CHUNK),
-        cache=store.scores,
-        load=store.traces.load,
-        now=detect.utc_now,
+        len(lacking),
+        lambda _: (len(lacking), store.traces.hashes(lacking, chunk=detect.CHUNK)),
+        engine=choose_engine(),
         on_progress=lambda *_: True,
     )[name]
     return Scored(name, tally.scored, _without(tally))

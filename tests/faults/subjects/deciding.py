@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from calibrate.cli.common import now
-from calibrate.engines import local
+from calibrate.engines import background
 from calibrate.errors import TouchstoneError
 from calibrate.runtime import load
 from calibrate.settings import ReleaseSettings
@@ -83,7 +83,7 @@ class Worker(Detect):
         with closing(open_store(url_of(folder))) as store:
             detect.free_dead(store)
             if store.runs.get(1).status == "queued":
-                say(f"{PROCESS}{local.start_worker(store.url, 1)}")
+                say(f"{PROCESS}{background.start_worker(store.url, 1)}")
             while (run := store.runs.get(1)).status == "queued":
                 time.sleep(0.01)
             say(BEGUN)

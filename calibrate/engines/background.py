@@ -1,4 +1,4 @@
-"""Start worker processes on this machine, as the workbench does by default."""
+"""Start worker processes in the background, as the workbench does for every run."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,8 @@ from db.engine import Aggregate, serialise
 from db.labelling.guides import under_guide
 from db.tables import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow, TraceRow, table
 from db.tables.mapping import batches, label_of, label_row
+
+PAGE = 2_000  # labels that an export reads at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +160,23 @@ class Labels(Aggregate):
         """Every label of a trace, oldest first."""
         return self._read(LabelRow.trace_pk == pk)
 
-    def export(self, sample_id: int | None = None) -> list[Label]:
-        """Every label, oldest first; with a sample, the labels of its members."""
+    def export(self, sample_id: int | None = None) -> Iterator[Label]:
+        """Every label, oldest first, read some at a time; with a sample, the labels of its members."""
         inside = LabelRow.trace_pk.in_(select(MemberRow.trace_pk).where(MemberRow.sample_id == sample_id))
-        return self._read(*([inside] if sample_id is not None else []))
+        query = with_names(*([inside] if sample_id is not None else [])).order_by(LabelRow.id).limit(PAGE)
+        rows = self._records(dict[str, Any], query)
+        while rows:
+            yield from (label_of(**row) for row in rows)
+            rows = self._records(dict[str, Any], query.where(LabelRow.id > rows[-1]["id"])) if len(rows) == PAGE else []
+
+    def count(self, sample_id: int | None = None) -> int:
+        """How many labels there are; with a sample, of its members."""
+        query = select(func.count()).select_from(LabelRow)
+        if sample_id is not None:
+            query = query.where(
+                LabelRow.trace_pk.in_(select(MemberRow.trace_pk).where(MemberRow.sample_id == sample_id))
+            )
+        return self._scalar(query) or 0
 
     def gold_counts(self, sample_id: int | None = None) -> dict[str, int]:
         """How many traces have each gold verdict; with a sample, among its members."""

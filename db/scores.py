@@ -202,6 +202,14 @@ class Scores(Aggregate):
             yield from (Outcome(*row[1:]) for row in rows)
             rows = self._rows(query.where(place > rows[-1][0])) if len(rows) == PAGE else ()
 
+    def count_outcomes(self, config_id: int) -> int:
+        """How many traces this configuration was run on."""
+        query = select(func.count()).select_from(TraceRow)
+        return (
+            self._scalar(query.where(TraceRow.content_hash == ScoreRow.content_hash, ScoreRow.config_id == config_id))
+            or 0
+        )
+
     def costs(self, config_id: int, *, sample_id: int | None = None) -> list[Cost]:
         """What each score of a labelled trace took; with a sample, of its labelled members."""
         query = select(ScoreRow.status, ScoreRow.seconds, ScoreRow.usage)

@@ -9,6 +9,7 @@ from calibrate.backends.chat import Estimate
 from calibrate.cli import Answer
 from calibrate.cli.common import open_store
 from calibrate.cli.progress import progress
+from calibrate.cli.signals import when_stopped
 from calibrate.report import numbers
 from calibrate.report.numbers import count
 from calibrate.workflow.detection import alternatives as step
@@ -25,9 +26,15 @@ def run(args: Namespace) -> Answer:
     terms = {"n": args.n, "temperature": args.temperature, "max_tokens": args.max_tokens}
     if args.estimate:
         return _report_estimate(step.estimate(store, scope, **terms))
-    with progress(args, "asking") as advance:
+    drawn = 0
+    stopped = when_stopped(
+        lambda: f"{count(drawn, 'trace')} got alternatives, kept; the same command goes on from there"
+    )
+    with stopped, progress(args, "asking") as advance:
 
         def on_progress(counts: step.Counts) -> bool:
+            nonlocal drawn
+            drawn = counts.drawn
             advance(counts.done, counts.total, f"asking, {numbers.money(counts.usage.cost)} so far")
             return True
 

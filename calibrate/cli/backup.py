@@ -9,7 +9,9 @@ from pathlib import Path
 
 from calibrate import settings
 from calibrate.cli import Answer
+from calibrate.cli.common import unwritten
 from calibrate.cli.progress import progress
+from calibrate.cli.signals import when_stopped
 from calibrate.report.sentences.upkeep import holds
 from calibrate.urls import redact
 from db.upkeep.backup import back_up
@@ -25,7 +27,7 @@ class BackupDocument:
 
 def run(args: Namespace) -> Answer:
     url = args.store or settings.read().store
-    with progress(args, "copying", "page") as advance:
+    with when_stopped(unwritten(args.file)), progress(args, "copying", "page") as advance:
         copy = back_up(url, Path(args.file), on_progress=advance)
     document = BackupDocument(args.file, copy.schema, copy.size, copy.rows)
     return Answer(document, f"{args.file} is a whole copy of {redact(url)}: {holds(copy.rows)}")

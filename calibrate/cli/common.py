@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 import db
 from calibrate import settings
@@ -15,6 +16,12 @@ from calibrate.report.sentences.store import exposed
 from db.audit import Actor, identify_by
 
 TRUNCATED = "the file could not be read to its end: what came before the damage is in the store; import a whole copy"
+
+
+def unwritten(path: str) -> Callable[[], str]:
+    """What to say of a file whose writing is stopped: it takes its name only when it is whole."""
+    before = "is as it was" if Path(path).exists() else "was not written"
+    return lambda: f"{path} {before}; the same command writes all of it"
 
 
 def open_store(args: Namespace, *, create: bool = False) -> db.Store:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from calibrate.cli import Answer
-from calibrate.cli.common import now, open_store
+from calibrate.cli.common import now, open_store, unwritten
 from calibrate.cli.progress import progress
+from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput
 from calibrate.report.sentences.upkeep import holds
 from calibrate.targets import Kind, check_target
@@ -34,6 +35,7 @@ def run(args: Namespace) -> Answer:
         raise BadInput("`export` writes the whole store: add --all; `labels export` and `scores export` write a part")
     with closing(open_store(args)) as store, progress(args, "exporting", "row") as advance:
         check_target(args.file, ARCHIVE, store=store.file)
-        moved = export_all(store, Path(args.file), now=now(), on_progress=advance)
+        with when_stopped(unwritten(args.file)):
+            moved = export_all(store, Path(args.file), now=now(), on_progress=advance)
     document = ArchiveDocument(args.file, moved.schema, moved.rows, moved.sha256)
     return Answer(document, f"{args.file} holds all of {store.name}: {holds(moved.rows)}")

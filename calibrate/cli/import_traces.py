@@ -13,6 +13,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import TRUNCATED, now, open_store, parse_pairs, user
 from calibrate.cli.export import ArchiveDocument
 from calibrate.cli.progress import progress
+from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput, StoreError, StoreReplaced
 from calibrate.ingest import ImportReport
 from calibrate.ingest.record import RECORD_FIELDS
@@ -70,11 +71,14 @@ def run(args: Namespace) -> Answer:
         raise BadInput(f"{option} is about the file's labels, and --no-labels leaves them out: give one of the two")
     imports: dict[str, Imported] = {}
     so_far: dict[str, int] = {}
-    try:
-        _import_all(args, store, columns, imports, so_far)
-    except KeyboardInterrupt as stop:
+
+    def say() -> str:
         number = count(sum(so_far.values()), "trace")
-        raise type(stop)(f"{number} imported so far are in the store; the same command goes on from there") from None
+        return f"{number} imported so far are in the store; the same command goes on from there"
+
+    try:
+        with when_stopped(say):
+            _import_all(args, store, columns, imports, so_far)
     except BadInput as error:
         if not imports:
             raise
@@ -127,7 +131,8 @@ def _import_store(args: Namespace) -> Answer:
         raise BadInput("`import --all FILE` takes one archive, whole: leave out the other files and options")
     (name,) = args.files
     url = args.store or settings.read().store
-    with progress(args, "importing", "row") as advance:
+    stopped = when_stopped(lambda: "nothing was imported: an archive comes in whole or not at all")
+    with stopped, progress(args, "importing", "row") as advance:
         moved = import_all(url, Path(name), on_progress=advance)
     document = ArchiveDocument(name, moved.schema, moved.rows, moved.sha256)
     return Answer(document, f"{redact(url)} holds all of {name}: {holds(moved.rows)}")

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from calibrate.cli import Answer
-from calibrate.cli.common import TRUNCATED, now, open_store, user
+from calibrate.cli.common import TRUNCATED, now, open_store, unwritten, user
+from calibrate.cli.progress import progress
+from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
 from calibrate.ingest.labels import LABELS, LeftOut, format_for
@@ -26,6 +28,7 @@ from calibrate.workflow.traces.membership import NO_LABELS, InSample, membership
 from calibrate.workflow.traces.stated_samples import keep_stated
 
 MOST_ERRORS = 20  # on a terminal; --json lists all
+SHOW_EVERY = 1000  # labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +81,23 @@ def _import(args: Namespace) -> Answer:
     cut = False
     others: Counter[str] = Counter()
     kinds = [kind.key for kind in guides.known_kinds(store)]
-    for row in read_file(store, args.file, format=args.format, kinds=kinds):
-        if isinstance(row, Rejected):
-            cut |= row.last
-            errors.append(RejectedLabel(row.line, row.reason))
-        elif isinstance(row, LeftOut):
-            others[row.what] += 1
-        else:
-            labels.append(row if row.labeller else replace(row, labeller=labeller))
-    ids = {label.trace_id for label in labels}
-    if args.design == "random":
-        must_not_be_drawn(store, ids)  # before a label is kept
-    added, missing = store.labels.add_many(labels, now=now())
+    stopped = when_stopped(lambda: f"no label of {args.file} was kept; the same command takes all of them")
+    with stopped, progress(args, "reading", "label") as advance:
+        for done, row in enumerate(read_file(store, args.file, format=args.format, kinds=kinds)):
+            if done % SHOW_EVERY == 0:
+                advance(done, None)
+            if isinstance(row, Rejected):
+                cut |= row.last
+                errors.append(RejectedLabel(row.line, row.reason))
+            elif isinstance(row, LeftOut):
+                others[row.what] += 1
+            else:
+                labels.append(row if row.labeller else replace(row, labeller=labeller))
+        ids = {label.trace_id for label in labels}
+        if args.design == "random":
+            must_not_be_drawn(store, ids)  # before a label is kept
+        advance(len(labels), None, "keeping")
+        added, missing = store.labels.add_many(labels, now=now())
     errors += [RejectedLabel(None, f"no trace {trace_id!r} in the store") for trace_id in missing]
     sample = None
     if args.design and len(labels) > len(missing):
@@ -155,7 +163,8 @@ def _export(args: Namespace) -> Answer:
     if args.sample and sample is None:
         raise no_sample(store, args.sample)
     format = format_for(Path(args.file)) if args.format == "auto" else args.format
-    written = write_file(store, args.file, format=format, sample=sample)
+    with when_stopped(unwritten(args.file)), progress(args, "exporting", "label") as advance:
+        written = write_file(store, args.file, format=format, sample=sample, on_progress=advance)
     document = ExportedLabels(written.labels, args.file, format, {str(what): n for what, n in written.lost.items()})
     lines = [f"{count(written.labels, 'label')} written to {args.file}"]
     if written.lost:

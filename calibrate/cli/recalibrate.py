@@ -13,8 +13,10 @@ from calibrate.cli.common import now, open_store, parse_pairs, user
 from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.cli.progress import progress
+from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report import numbers
+from calibrate.report.sentences import detection as sentences
 from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import point_state, recalibration
 from calibrate.report.sentences.labels import caution
@@ -136,7 +138,12 @@ def run(args: Namespace) -> Answer:
 
 def _carry_out(args: Namespace, store: Store, run_id: int) -> None:
     """Score the labelled traces here. Raises TouchstoneError where the run fails."""
-    with progress(args, "scoring", "score") as advance:
+
+    def say() -> str:
+        run = store.runs.get(run_id)
+        return sentences.stopped(run_id, run.done, run.total, "recalibrate")
+
+    with when_stopped(say), progress(args, "scoring", "score") as advance:
         done = detect.work(store, run_id=run_id, on_progress=advance) or store.runs.get(run_id)
     if done.status == "failed":
         raise TouchstoneError(f"run {done.id} failed: {done.error}")

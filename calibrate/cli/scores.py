@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from calibrate.cli import Answer
-from calibrate.cli.common import open_store, parse_pairs
+from calibrate.cli.common import open_store, parse_pairs, unwritten
+from calibrate.cli.progress import progress
+from calibrate.cli.signals import when_stopped
 from calibrate.ingest.scores import SCORES, ScoreRecord, write_scores, writer_for
 from calibrate.report.numbers import count
 from calibrate.targets import check_target
 from calibrate.workflow.evidence import score_export
+
+SHOW_EVERY = 1000  # rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,9 @@ def run(args: Namespace) -> Answer:
     configs = score_export.chosen_configs(store, args.detector or (), parse_pairs(args.param, "--param"))
     written: Counter[tuple[str, str]] = Counter()
     records = score_export.records(store, configs, sample=args.sample)
-    write_scores(_counted(records, written), args.file)
+    with when_stopped(unwritten(args.file)), progress(args, "exporting", "row") as advance:
+        total = score_export.count(store, configs, sample=args.sample)
+        write_scores(_counted(records, written, lambda done: advance(done, total)), args.file)
     exported = [
         ExportedConfiguration(config.name, config.version, config.params, sum(statuses.values()), statuses)
         for config in configs
@@ -55,7 +61,11 @@ def run(args: Namespace) -> Answer:
     return Answer(document, "\n".join(lines))
 
 
-def _counted(records: Iterable[ScoreRecord], written: Counter[tuple[str, str]]) -> Iterator[ScoreRecord]:
-    for record in records:
+def _counted(
+    records: Iterable[ScoreRecord], written: Counter[tuple[str, str]], show: Callable[[int], None]
+) -> Iterator[ScoreRecord]:
+    for done, record in enumerate(records):
+        if done % SHOW_EVERY == 0:
+            show(done)
         written[record.detector, record.status] += 1
         yield record

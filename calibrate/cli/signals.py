@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -16,6 +16,15 @@ class Terminated(KeyboardInterrupt):
 def exit_code(stop: KeyboardInterrupt) -> int:
     """What a shell reports of a program that the signal ended: 143 for SIGTERM, 130 for Ctrl-C."""
     return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
+
+
+@contextmanager
+def when_stopped(say: Callable[[], str]) -> Iterator[None]:
+    """Let a verb say what is kept, and how to go on, where a signal ends the block."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise type(stop)(say()) from None
 
 
 @contextmanager

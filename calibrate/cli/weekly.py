@@ -10,6 +10,8 @@ from pathlib import Path
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store
 from calibrate.cli.evidence import labels_lines
+from calibrate.cli.progress import progress
+from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences import drift
@@ -59,7 +61,14 @@ def run(args: Namespace) -> Answer:
         raise BadInput(f"a sample of {args.size} traces holds nothing: ask for at least 1")
     store = open_store(args)
     out = None if args.out is None else check_target(args.out, REPORT, store=store.file)
-    report = step.weekly(store, size=args.size, now=now())
+    stopped = when_stopped(lambda: "what was scored and drawn so far is kept; the same command goes on from there")
+    with stopped, progress(args, "scoring") as advance:
+        report = step.weekly(
+            store,
+            size=args.size,
+            now=now(),
+            on_progress=lambda name, done, total: advance(done, total, f"scoring by {name}"),
+        )
     lines = [f"{report.week}: {sentences.verdict(report)}"]
     lines += [f"{row.detector}: {sentences.scored(row)}" for row in report.scored]
     if report.sample:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+import db.labels
 from calibrate.errors import BadInput
 from calibrate.ingest import Rejected, read_labels, write_labels
 from calibrate.types import Label, Member, Sample, TraceFilter
@@ -96,6 +98,27 @@ def test_adjudications_go_out_and_come_in_again(store: Store, sample: Sample, tm
         other.close()
 
 
+def test_an_export_reads_some_at_a_time_and_misses_none(
+    store: Store, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [Label(f"t{1 + n % 10}", f"p{n}", "clean") for n in range(1_000)]
+    store.labels.add_many(said, now=NOW)
+    everything = list(store.labels.export())
+    assert [one.labeller for one in everything] == [f"p{n}" for n in range(1_000)]
+    assert store.labels.count() == len(everything)
+    monkeypatch.setattr(db.labels, "PAGE", 100)
+    assert list(store.labels.export()) == everything
+    inside = [
+        one.trace_id for one in everything if one.trace_id in {m.trace_id for m in store.samples.lines(sample.id)}
+    ]
+    assert [one.trace_id for one in store.labels.export(sample.id)] == inside
+    assert store.labels.count(sample.id) == len(inside)
+    tracemalloc.start()
+    assert sum(1 for _ in store.labels.export()) == 1_000
+    assert tracemalloc.get_traced_memory()[1] < 250_000  # 1,000 labels at once take twice that
+    tracemalloc.stop()
+
+
 def test_an_import_does_not_bring_an_older_adjudication_back(store: Store, sample: Sample) -> None:
     first = Label("t7", "cy", "clean", adjudicates=True)
     store.labels.add_many([Label("t7", "ann", "clean"), first], now=NOW)
@@ -156,8 +179,8 @@ def test_import_of_labels_names_unknown_traces_and_adds_what_stands_only_once(st
     given = [Label("t1", "ann", "clean"), Label("nowhere", "ann", "clean")]
     assert store.labels.add_many(given, now=NOW) == (1, ["nowhere"])
     assert store.labels.add_many(given, now=NOW) == (0, ["nowhere"])
-    assert len(store.labels.export()) == 1
-    assert store.labels.export(sample.id) == []
+    assert len(list(store.labels.export())) == 1
+    assert list(store.labels.export(sample.id)) == []
 
 
 def test_an_impossible_verdict_is_refused(store: Store, sample: Sample) -> None:

@@ -31,6 +31,6 @@ def retry(failures: Sequence[Failure], scope: Mapping[str, Any], params: Sequenc
     return f"detect {names} {where}{settings} --again failed"
 
 
-def stopped(run_id: int, done: int, total: int) -> str:
-    """Say what is in the store of a run that somebody ended."""
-    return f"run {run_id}: {count(done)} of {count(total, 'score')} are in the store; `detect` goes on from there"
+def stopped(run_id: int, done: int, total: int, verb: str = "detect") -> str:
+    """Say what is in the store of a run that somebody ended, and which verb goes on with it."""
+    return f"run {run_id}: {count(done)} of {count(total, 'score')} are in the store; `{verb}` goes on from there"

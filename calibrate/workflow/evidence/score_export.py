@@ -48,3 +48,10 @@ def records(store: Store, configs: Sequence[Config], *, sample: str | None = Non
         for config in configs
         for outcome in store.scores.outcomes(config.id, sample_id=drawn.id if drawn else None)
     )
+
+
+def count(store: Store, configs: Sequence[Config], *, sample: str | None = None) -> int:
+    """How many records there are."""
+    if sample and (drawn := resolve_sample(store, sample)):
+        return drawn.size * len(configs)
+    return sum(store.scores.count_outcomes(config.id) for config in configs)

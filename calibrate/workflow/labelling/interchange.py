@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -13,6 +13,8 @@ from calibrate.ingest.labels.base import Parsed, Read
 from calibrate.types import Label, Sample, Trace
 from calibrate.workflow.labelling import guides
 from db import Store
+
+SHOW_EVERY = 1000  # labels
 
 
 def read_file(
@@ -69,8 +71,24 @@ def _load(store: Store, trace_ids: Sequence[str]) -> dict[str, Trace]:
 
 
 def write_file(
-    store: Store, path: str | os.PathLike[str], *, format: str = "auto", sample: Sample | None = None
+    store: Store,
+    path: str | os.PathLike[str],
+    *,
+    format: str = "auto",
+    sample: Sample | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Written:
-    """Write every label to a file, or with a sample those of its members. Returns how many, and what was lost."""
-    labels = store.labels.export(sample.id if sample else None)
-    return write_labels(labels, path, format=format, load=lambda ids: _load(store, ids))
+    """Write every label to a file, or with a sample those of its members. Returns how many, and what was lost.
+
+    `on_progress` is called now and then with how many labels were read, of how many.
+    """
+    sample_id = sample.id if sample else None
+    total = store.labels.count(sample_id)
+
+    def read() -> Iterator[Label]:
+        for done, label in enumerate(store.labels.export(sample_id)):
+            if done % SHOW_EVERY == 0:
+                on_progress(done, total)
+            yield label
+
+    return write_labels(read(), path, format=format, load=lambda ids: _load(store, ids))

@@ -5,6 +5,7 @@ Run twice in a week it does the second time only what is missing, so that cron m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -27,6 +28,8 @@ from calibrate.workflow.watching.drift_report import Report
 from calibrate.workflow.week.week import WINDOW, Week, week
 from calibrate.workspace import using
 from db import Store
+
+Progress = Callable[[str, int, int], None]
 
 
 class NotRun(StrEnum):
@@ -70,29 +73,32 @@ class Weekly:
         return self.state.live.report
 
 
-def weekly(store: Store, *, size: int, now: datetime) -> Weekly:
+def weekly(
+    store: Store, *, size: int, now: datetime, on_progress: Progress = lambda detector, done, total: None
+) -> Weekly:
     """Scores the traffic with the live release's detectors, draws this week's sample and reports on drift.
 
-    Detectors that ask a chat endpoint are not run: what they may spend is for people to say. Raises BadInput for a size
+    `on_progress` is called with a detector's name and how many of the traces that it is to score are done. Detectors
+    that ask a chat endpoint are not run: what they may spend is for people to say. Raises BadInput for a size
     that no sample has.
     """
     name, file = designs.default_name(now), live_release(store)
-    scored = _score(store, file, now) if file else ()
+    scored = _score(store, file, now, on_progress) if file else ()
     sample, drawn = _draw(store, name, size=size, now=now)
     at_hand = labels_at_hand(store, sample) if sample else None
     state = week(store, name=name, labeller=None, now=now)
     return Weekly(name, now, file.version if file else None, scored, sample, drawn, at_hand, state)
 
 
-def _score(store: Store, file: ThresholdsFile, now: datetime) -> tuple[Scored, ...]:
+def _score(store: Store, file: ThresholdsFile, now: datetime, show: Progress) -> tuple[Scored, ...]:
     """Every trace of the window and since the release, so that a sample can go by scores and drift sees all."""
     began = releases_alike(store, store.releases.list()[0])[-1].released_at
     where = TraceFilter(since=min(now - WINDOW, began), undated=False)
     with using(workspace_of(store)):
-        return tuple(_score_detector(store, name, entry, where) for name, entry in sorted(file.detectors.items()))
+        return tuple(_score_detector(store, name, entry, where, show) for name, entry in sorted(file.detectors.items()))
 
 
-def _score_detector(store: Store, name: str, entry: DetectorEntry, where: TraceFilter) -> Scored:
+def _score_detector(store: Store, name: str, entry: DetectorEntry, where: TraceFilter, show: Progress) -> Scored:
     try:
         detector = registry.make(name, entry.params)
     except BadInput as error:
@@ -106,13 +112,19 @@ def _score_detector(store: Store, name: str, entry: DetectorEntry, where: TraceF
     if entry.sampling:
         where = replace(where, attributes=entry.sampling.only_when)
     lacking = store.traces.lacking(where, [config := detect.config_id(store, detector)])
+
+    def on_progress(done: int, _: object = None) -> bool:
+        show(name, done, len(lacking))
+        return True
+
+    on_progress(0)
     tally = score_everywhere(
         store,
         [Job(detector, config)],
         len(lacking),
         lambda _: (len(lacking), store.traces.hashes(lacking, chunk=detect.CHUNK)),
         engine=choose_engine(),
-        on_progress=lambda *_: True,
+        on_progress=on_progress,
     )[name]
     return Scored(name, tally.scored, _without(tally))
 

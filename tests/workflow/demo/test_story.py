@@ -103,7 +103,7 @@ def test_nothing_happens_in_the_future_or_before_its_time(told: Store) -> None:
 
 def test_labels_are_those_of_the_data(told: Store) -> None:
     readings = shop.read_readings()
-    labels = told.labels.export()
+    labels = list(told.labels.export())
     assert {label.labeller for label in labels} == {"ada", "ben", "lena"}
     assert all(label.verdict == readings[label.trace_id, label.labeller].verdict for label in labels)
 
@@ -137,7 +137,7 @@ def test_the_same_moment_gives_the_same_demo(told: Store, tmp_path: Path) -> Non
     again = open_store(f"sqlite:///{tmp_path}/again.db")
     story.fill(again, NOW)
     assert [row.sha256 for row in again.releases.list()] == [row.sha256 for row in told.releases.list()]
-    assert again.labels.export() == told.labels.export()
+    assert list(again.labels.export()) == list(told.labels.export())
     again.close()
 
 

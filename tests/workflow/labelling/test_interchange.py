@@ -178,7 +178,7 @@ def test_what_goes_out_comes_back_in_an_empty_table(name: str, tmp_path: Path) -
     parts = ["trace_id", "verdict", "spans", "kinds", "labeller", "note", "adjudicates"]
     if not written.lost.get("time"):
         parts += ["seconds", "created_at"]
-    assert values(second.labels.export(), *parts) == values(first.labels.export(), *parts)
+    assert values(list(second.labels.export()), *parts) == values(list(first.labels.export()), *parts)
     assert second.labels.gold_counts() == first.labels.gold_counts()
     assert LABELS.matches(path.read_bytes())  # so that --force may replace it
     again, _, _ = take(second, path)
@@ -271,7 +271,7 @@ def test_a_label_of_a_purged_trace_keeps_its_verdict(store: Store, tmp_path: Pat
         labels = [row for row in read_file(store, tmp_path / name, format=name) if isinstance(row, Label)]
         assert [(label.trace_id, label.verdict) for label in labels] == [("t3", "hallucinated")]
         store.labels.add_many(labels, now=NOW)
-        assert "plain" not in str(store.labels.export())  # neither note nor span of what was purged comes back
+        assert "plain" not in str(list(store.labels.export()))  # neither note nor span of what was purged comes back
         lost = write_file(store, tmp_path / f"{name}.later", format=name).lost
         assert lost.get("purged", 0) == (name in ("label-studio", "argilla"))
 

@@ -30,7 +30,7 @@ def test_a_few_come_again_after_a_gap_and_change_no_label(store: Store) -> None:
             assert repeats.take(store, "ann", pk, "hallucinated" if len(asked) == 1 else "clean", now=NOW)
     assert 2 <= len(asked) <= 25  # 3% of 380: 11, within four standard deviations
     assert repeats.hand_out(store, sample, "bob", now=NOW) == [], "nobody else's"
-    labels = store.labels.export(sample.id)
+    labels = list(store.labels.export(sample.id))
     assert (len(labels), {label.verdict for label in labels}) == (N, {"clean"})
     assert store.labels.gold_counts() == {"clean": N}
     (own,) = repeats.self_agreement(store, sample)

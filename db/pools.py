@@ -18,6 +18,7 @@ from db.engine import Aggregate
 from db.tables import ConfigRow, LabelRow, MemberRow, SampleRow, ScoreRow, TraceRow
 from db.tables.filters import conditions, value_of
 from db.tables.mapping import batches
+from db.tables.numbers import read_numbers
 
 CHUNK = 20_000  # rows fetched at once
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,12 +39,13 @@ class Flagged:
 class Pools(Aggregate):
     def moment(self) -> Moment:
         """The present state of the store."""
-        newest = select(func.max(ScoreRow.scored_at)).where(ScoreRow.config_id == ConfigRow.id)
+        newest = select(func.max(ScoreRow.scored_at)).where(ScoreRow.config_id == ConfigRow.id).correlate(ConfigRow)
+        times = select(newest.scalar_subquery().label("at")).select_from(ConfigRow).subquery()
         with self._reading() as connection:
             trace, label, sample = (
                 connection.scalar(select(func.max(row.id))) or 0 for row in (TraceRow, LabelRow, SampleRow)
             )
-            time = connection.scalar(select(func.max(newest.correlate(ConfigRow).scalar_subquery())))
+            time = connection.scalar(select(func.max(times.c.at)))
         return Moment(trace, label, sample, time or NEVER)
 
     def keys(self, where: TraceFilter, at: Moment) -> NDArray[np.int64]:
@@ -73,11 +75,11 @@ class Pools(Aggregate):
         for config, score in zip(configs, each, strict=True):
             match = sa.and_(score.config_id == config, score.content_hash == TraceRow.content_hash)
             query = query.outerjoin(score, sa.and_(match, score.scored_at <= at.time))
-        parts = [np.array([tuple(row) for row in chunk], dtype=np.float64) for chunk in self._chunks(query)]
-        rows = np.concatenate(parts) if parts else np.empty((0, 1 + len(configs)))
+        with self._reading() as connection:
+            keys, scores = read_numbers(connection, query)
         # Sorted here: a database that may choose its own order joins a million rows faster.
-        rows = rows[np.argsort(rows[:, 0])]
-        return rows[:, 0].astype(np.int64), rows[:, 1:]
+        order = np.argsort(keys)
+        return keys[order], scores[order]
 
     def count_scored(self, where: TraceFilter, configs: Sequence[int]) -> int:
         """How many matching traces have a score of at least one of the configurations."""
@@ -96,8 +98,8 @@ class Pools(Aggregate):
         return inside
 
     def _keys(self, query: sa.Select[Any]) -> NDArray[np.int64]:
-        parts = [np.array([key for (key,) in chunk], dtype=np.int64) for chunk in self._chunks(query)]
-        return np.sort(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+        with self._reading() as connection:
+            return np.sort(read_numbers(connection, query)[0])
 
     def _chunks(self, query: sa.Select[*tuple[Any, ...]]) -> Iterator[Sequence[sa.Row[*tuple[Any, ...]]]]:
         with self._reading() as connection:

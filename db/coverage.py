@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from calibrate.types import TraceFilter
 from db.engine import Aggregate, Ts
 from db.tables import ConfigRow, DrawnRow, GoldRow, MemberRow, SampleRow, ScoreRow, SourceRow, TraceRow
 from db.tables.filters import conditions
+from db.tables.numbers import read_numbers
 
 BLANKS = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u3000"  # of those that str.strip takes off, what occurs
 
@@ -89,7 +91,9 @@ class Coverage(Aggregate):
         stored = select(ScoreRow.content_hash).where(ScoreRow.config_id == config_id, is_known)
         content = contents.c.content_hash
         in_scope = content.in_(stored) if failed else content.not_in(stored)
-        return self._scalars(select(contents.c.id).where(in_scope).order_by(contents.c.id))
+        with self._reading() as connection:
+            keys, _ = read_numbers(connection, select(contents.c.id).where(in_scope))
+        return array("q", np.sort(keys).tobytes())
 
     def count(self, config_id: int, where: TraceFilter, *, random: bool = False) -> int:
         """How many matching traces the configuration was run on, refusals left out; with `random`, of those that are in

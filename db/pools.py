@@ -71,7 +71,7 @@ class Pools(Aggregate):
         """The keys of the matching traces, in key order, and their scores: one column a configuration, NaN for none."""
         each = [aliased(ScoreRow) for _ in configs]
         columns: list[Any] = [TraceRow.id, *(score.value for score in each)]
-        query: sa.Select[Any] = select(*columns).select_from(TraceRow).where(*_then(where, at))
+        query: sa.Select[*tuple[Any, ...]] = select(*columns).select_from(TraceRow).where(*_then(where, at))
         for config, score in zip(configs, each, strict=True):
             match = sa.and_(score.config_id == config, score.content_hash == TraceRow.content_hash)
             query = query.outerjoin(score, sa.and_(match, score.scored_at <= at.time))
@@ -81,14 +81,17 @@ class Pools(Aggregate):
         order = np.argsort(keys)
         return keys[order], scores[order]
 
-    def count_scored(self, where: TraceFilter, configs: Sequence[int]) -> int:
-        """How many matching traces have a score of at least one of the configurations."""
+    def count_scored(self, where: TraceFilter, configs: Sequence[int], *, pks: Sequence[int] | None = None) -> int:
+        """How many matching traces, or of them those with these keys, have a score of at least one of the
+        configurations."""
         if not configs:
             return 0
         score = select(ScoreRow.config_id).where(ScoreRow.config_id.in_(configs), ScoreRow.value.is_not(None))
         score = score.where(ScoreRow.content_hash == TraceRow.content_hash).correlate(TraceRow)
         query = select(func.count()).select_from(TraceRow).where(*conditions(where), score.exists())
-        return self._scalar(query) or 0
+        if pks is None:
+            return self._scalar(query) or 0
+        return sum(self._scalar(query.where(TraceRow.id.in_(batch))) or 0 for batch in batches(pks, 900))
 
     def among(self, where: TraceFilter, last: int | None, pks: Sequence[int]) -> list[int]:
         """Those of the traces that are in a pool: a filter and the last trace key of that time (None: any key)."""
@@ -97,7 +100,7 @@ class Pools(Aggregate):
             inside += self._scalars(select(TraceRow.id).where(TraceRow.id.in_(batch), *conditions(where)))
         return inside
 
-    def _keys(self, query: sa.Select[Any]) -> NDArray[np.int64]:
+    def _keys(self, query: sa.Select[*tuple[Any, ...]]) -> NDArray[np.int64]:
         with self._reading() as connection:
             return np.sort(read_numbers(connection, query)[0])
 
@@ -111,7 +114,7 @@ def _then(where: TraceFilter, at: Moment) -> list[ColumnElement[bool]]:
     return [*conditions(where), TraceRow.id <= at.trace]
 
 
-def _flagged(query: sa.Select[Any], cut: Flagged, at: Moment) -> sa.Select[Any]:
+def _flagged(query: sa.Select[*tuple[Any, ...]], cut: Flagged, at: Moment) -> sa.Select[*tuple[Any, ...]]:
     match = sa.and_(ScoreRow.config_id == cut.config_id, ScoreRow.content_hash == TraceRow.content_hash)
     past = ScoreRow.value >= cut.threshold if cut.flag_when == "above" else ScoreRow.value <= cut.threshold
     query = query.join(ScoreRow, match).where(past, ScoreRow.scored_at <= at.time)

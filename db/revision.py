@@ -20,7 +20,7 @@ Group = Literal[
 ]  # fmt: skip
 GROUPS: tuple[Group, ...] = get_args(Group)
 TABLES: dict[Group, tuple[str, ...]] = {
-    "traces": ("traces", "sources", "texts", "drawn_alternatives"),
+    "traces": ("traces", "sources", "texts", "drawn_alternatives", "trace_days"),
     "samples": ("samples", "sample_members"),
     "labels": ("labels", "gold"),
     "skips": ("skips",),

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 from sqlalchemy import func, select
 
 from calibrate.types import Evidence, Score, ScoreStatus, Stratum, TraceFilter, Usage
@@ -18,6 +20,7 @@ from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
 from db.tables.bulk import upsert, upsert_many
 from db.tables.filters import conditions, gold_of_member
 from db.tables.mapping import batches, evidence_json, evidence_of, score_of, usage_json
+from db.tables.numbers import read_numbers
 
 PAGE = 2_000  # rows that an export reads at once
 CONFIG = (ConfigRow.id, ConfigRow.name, ConfigRow.version, ConfigRow.params, ConfigRow.revision)
@@ -230,12 +233,15 @@ class Scores(Aggregate):
         query = select(ScoreRow.evidence).where(ScoreRow.config_id == config_id, ScoreRow.status == "scored")
         return any(self._scalars(query.limit(look_at)))
 
-    def window(self, config_id: int, where: TraceFilter) -> list[float | None]:
-        """The scores of the matching traces that this configuration was run on; None where it could not score.
-        Refusals are left out."""
-        query = select(ScoreRow.value).join(TraceRow, TraceRow.content_hash == ScoreRow.content_hash)
+    def window(self, config_id: int, where: TraceFilter) -> NDArray[np.float64]:
+        """The scores of the matching traces that this configuration was run on, in key order; NaN where it could not
+        score. Refusals are left out."""
+        query = select(TraceRow.id, ScoreRow.value).join(ScoreRow, TraceRow.content_hash == ScoreRow.content_hash)
         query = query.where(ScoreRow.config_id == config_id, ScoreRow.status != "refusal", *conditions(where))
-        return list(self._scalars(query.order_by(TraceRow.id)))
+        with self._reading() as connection:
+            keys, values = read_numbers(connection, query)
+        in_order: NDArray[np.float64] = values[np.argsort(keys, kind="stable"), 0]
+        return in_order
 
     def members(self, config_id: int, sample_id: int) -> list[Row]:
         """Every member of a sample in labelling order; `gold` may be unsure or disputed, too, None without a label."""

@@ -9,16 +9,19 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
+import numpy as np
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Engine, func, select
 
 from calibrate.types import PURGED, Added, Label, Record, Trace, TraceFilter
 from db import labels
 from db.engine import Aggregate, serialise
-from db.tables import ConfigRow, GoldRow, PurgeRow, ScoreRow, SourceRow, TextRow, TraceRow, table
+from db.listing.days import COUNTED, count_by
+from db.tables import ConfigRow, GoldRow, PurgeRow, ScoreRow, SourceRow, TextRow, TraceDayRow, TraceRow, table
 from db.tables.bulk import among, insert_many
-from db.tables.filters import conditions, day_of, value_of
+from db.tables.filters import conditions, value_of
 from db.tables.mapping import batches, digests, load_traces, source_rows, trace_row
+from db.tables.numbers import read_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +152,10 @@ class Traces(Aggregate):
 
     def count(self, where: TraceFilter, *, limit: int | None = None) -> int:
         """How many traces there are; stops counting at `limit`."""
+        if limit is None:
+            return self._scalar(count_by(self._engine, where)) or 0
         query = select(TraceRow.id).where(*conditions(where))
-        counted = select(func.count()).select_from(TraceRow).where(*conditions(where))
-        if limit is not None:
-            counted = select(func.count()).select_from(query.limit(limit).subquery())
-        return self._scalar(counted) or 0
+        return self._scalar(select(func.count()).select_from(query.limit(limit).subquery())) or 0
 
     def undated(self, where: TraceFilter) -> int:
         """How many traces match in everything but time, because they carry none."""
@@ -215,16 +217,16 @@ class Traces(Aggregate):
     def lacking(self, where: TraceFilter, configs: Sequence[int]) -> Sequence[int]:
         """The keys, in order, of the matching traces that lack a score of at least one of these detector
         configurations; a failure is none. They are in memory at once, 8 bytes each."""
-        pks: set[int] = set()
+        parts = [np.empty(0, np.int64)]
         with self._reading() as connection:
             # One anti-join a configuration, and the failures apart, so that the indexes alone tell what has a score.
             for config in configs:
                 score = sa.and_(ScoreRow.config_id == config, ScoreRow.content_hash == TraceRow.content_hash)
                 query = select(TraceRow.id).where(*conditions(where))
                 none = query.outerjoin(ScoreRow, score).where(ScoreRow.config_id.is_(None))
-                pks.update(connection.scalars(none))
-                pks.update(connection.scalars(query.join(ScoreRow, score).where(ScoreRow.status == "failed")))
-        return array("q", sorted(pks))
+                failed = query.join(ScoreRow, score).where(ScoreRow.status == "failed")
+                parts += [read_numbers(connection, each)[0] for each in (none, failed)]
+        return array("q", np.unique(np.concatenate(parts)).tobytes())
 
     def hashes(self, pks: Sequence[int], *, chunk: int = 900) -> Iterator[list[tuple[int, str]]]:
         """(key, content hash) of these traces in key order, a chunk at a time."""
@@ -242,14 +244,17 @@ class Traces(Aggregate):
 
     def facet(self, where: TraceFilter, by: str) -> dict[str, int]:
         """How many matching traces have each value of `by` (model, operation, or an attribute), most first."""
-        value = value_of(by)
-        rows = self._rows(select(value, func.count()).where(*conditions(where)).group_by(value))
+        rows: Sequence[Any] = self._rows(count_by(self._engine, where, by))
         return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
 
     def values(self, by: str) -> list[ValueSpan]:
         """Every value of `by` (model, operation, or an attribute) with its traces, most traces first."""
-        value = value_of(by)
+        value: Any = value_of(by)
         query = select(value, func.count(), func.min(TraceRow.timestamp), func.max(TraceRow.timestamp)).group_by(value)
+        if by in COUNTED:
+            value, total = getattr(TraceDayRow, by), sa.cast(func.sum(TraceDayRow.traces), sa.BigInteger)
+            query = select(value, total, func.min(TraceDayRow.first), func.max(TraceDayRow.last)).group_by(value)
+            query = query.having(total > 0)
         return sorted((ValueSpan(*row) for row in self._rows(query)), key=lambda span: (-span.traces, span.value))
 
     def labelled_values(self, by: str) -> dict[int, str]:
@@ -259,12 +264,11 @@ class Traces(Aggregate):
 
     def values_per_day(self, by: str, values: Sequence[str]) -> dict[str, dict[date, int]]:
         """Dated traces of each of these values of `by`, by day (UTC)."""
-        value, day = value_of(by), day_of(self._engine)
-        query = select(value, day, func.count()).where(TraceRow.timestamp.is_not(None), value.in_(values))
-        query = query.group_by(value, day)
+        query = count_by(self._engine, TraceFilter(undated=False), by, "day")
         days: dict[str, dict[date, int]] = {}
-        for name, text, n in self._rows(query.order_by(day)):
-            days.setdefault(name, {})[date.fromisoformat(text)] = n
+        for name, text, n in sorted(self._rows(query)):
+            if name in values:
+                days.setdefault(name, {})[date.fromisoformat(text)] = n
         return days
 
     def answer_lengths(self) -> dict[int, int]:
@@ -274,16 +278,16 @@ class Traces(Aggregate):
 
     def per_day(self, where: TraceFilter) -> dict[str, int]:
         """Traces a day (UTC), for dated traces: {"2026-11-20": 812, …}."""
-        day = day_of(self._engine)
-        query = select(day, func.count()).where(TraceRow.timestamp.is_not(None), *conditions(where)).group_by(day)
-        return dict(self._rows(query.order_by(day)))
+        return dict(sorted(self._rows(count_by(self._engine, replace(where, undated=False), "day"))))
 
     def span(self, where: TraceFilter) -> tuple[int, datetime, datetime] | None:
         """How many dated traces match, the time of the first and of the last; None where there are none."""
-        query = select(func.count(), func.min(TraceRow.timestamp), func.max(TraceRow.timestamp))
-        query = query.where(TraceRow.timestamp.is_not(None), *conditions(where))
-        [(n, first, last)] = self._rows(query)
-        return None if first is None or last is None else (n, first, last)
+        dated = replace(where, undated=False)
+        tests = (TraceRow.timestamp.is_not(None), *conditions(dated))
+        # Two queries: a database answers each from the index, but both at once by reading every row.
+        first = self._scalar(select(func.min(TraceRow.timestamp)).where(*tests))
+        last = self._scalar(select(func.max(TraceRow.timestamp)).where(*tests))
+        return None if first is None or last is None else (self.count(dated), first, last)
 
     def attribute_names(self, *, look_at: int = 500) -> list[str]:
         """The attributes that the newest traces carry."""

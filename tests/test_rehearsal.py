@@ -53,7 +53,7 @@ class Rehearsal:
         """By the store, not by the steps under test."""
         config = self.store.scores.configs(name)[-1]
         rows = self.store.scores.window(config.id, TraceFilter(models=tuple(models)))
-        return np.array([value for value in rows if value is not None])
+        return rows[~np.isnan(rows)]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from db.tables.production import DecisionRow, OutboxRow, RecheckRow
 from db.tables.scores import ConfigRow, RunRow, ScoreRow
 from db.tables.team import AuditRow, BaselineRow, PurgeRow, ReplyRow, TeamFileRow
 from db.tables.thresholds import CertificationRow, EnsembleRow, PointRow, ProposalRow, ReleaseRow
-from db.tables.traces import DrawnRow, SourceRow, TextRow, TraceRow
+from db.tables.traces import DrawnRow, SourceRow, TextRow, TraceDayRow, TraceRow
 
 __all__ = [
     "AssignmentRow",
@@ -43,6 +43,7 @@ __all__ = [
     "SourceRow",
     "TeamFileRow",
     "TextRow",
+    "TraceDayRow",
     "TraceRow",
     "UtcDateTime",
     "table",

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 CHUNK = 50_000  # rows in memory beside the arrays
+BINARY = "(FORMAT BINARY)"
 HEADER = 19  # bytes before the first row of a binary COPY; two follow the last
 
 
-def read_numbers(connection: Connection, query: sa.Select[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def read_numbers(
+    connection: Connection, query: sa.Select[*tuple[Any, ...]]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The first column of a query, which is a key, and the others, one column each, NaN for NULL; in no order."""
     width = len(query.selected_columns) - 1
     read = _copied if connection.dialect.name == "postgresql" else _streamed
@@ -28,14 +31,14 @@ def read_numbers(connection: Connection, query: sa.Select[Any]) -> tuple[NDArray
 _Chunks = Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
-def _streamed(connection: Connection, query: sa.Select[Any], width: int) -> _Chunks:
+def _streamed(connection: Connection, query: sa.Select[*tuple[Any, ...]], width: int) -> _Chunks:
     rows = connection.execution_options(yield_per=CHUNK).execute(query)
     for part in rows.partitions():
         numbers = np.array([tuple(row) for row in part], dtype=np.float64).reshape(-1, 1 + width)
         yield numbers[:, 0].astype(np.int64), numbers[:, 1:]
 
 
-def _copied(connection: Connection, query: sa.Select[Any], width: int) -> _Chunks:
+def _copied(connection: Connection, query: sa.Select[*tuple[Any, ...]], width: int) -> _Chunks:
     # A cursor would be planned for its first rows, with a look-up a row; COPY is planned for all of them.
     key, *others = query.subquery().c
     floats: list[Any] = [
@@ -47,10 +50,8 @@ def _copied(connection: Connection, query: sa.Select[Any], width: int) -> _Chunk
     value = np.dtype([("size", ">i4"), ("number", ">f8")])
     row = np.dtype([("fields", ">i2"), ("key_size", ">i4"), ("key", ">i8"), ("values", value, (width,))])
     driver: Any = connection.connection
-    with (
-        driver.cursor() as cursor,
-        cursor.copy(f"COPY ({compiled}) TO STDOUT (FORMAT BINARY)", compiled.params) as copy,
-    ):
+    command = f"COPY ({compiled}) TO STDOUT {BINARY}"
+    with driver.cursor() as cursor, cursor.copy(command, compiled.params) as copy:
         held, skip = bytearray(), HEADER
         for block in copy:
             held += block

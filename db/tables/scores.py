@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String
+from sqlalchemy import ForeignKey, Index, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.tables.base import Base
@@ -40,7 +40,11 @@ class ScoreRow(Base):
     __table_args__ = (
         Index("ix_scores_recent", "config_id", "scored_at"),
         Index("ix_scores_status", "status", "config_id"),
-    )
+        Index(
+            "ix_scores_value", "config_id", "value",
+            sqlite_where=text("value NOTNULL"), postgresql_where=text("value NOTNULL"),
+        ),
+    )  # fmt: skip
 
 
 class RunRow(Base):

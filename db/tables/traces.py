@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, LargeBinary, String, text
+from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, String, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.tables.base import Base, Document, Key
@@ -43,6 +43,21 @@ class TraceRow(Base):
             sqlite_where=text("purged_at NOTNULL"), postgresql_where=text("purged_at NOTNULL"),
         ),
     )  # fmt: skip
+
+
+class TraceDayRow(Base):
+    """How many traces a day (UTC) has of a model and an operation, "(none)" for none; the day of undated ones is empty.
+
+    Triggers of the database keep it: the migration has them. `first` and `last` may be those of traces that went.
+    """
+
+    __tablename__ = "trace_days"
+    day: Mapped[str] = mapped_column(String(10), primary_key=True)
+    model: Mapped[str] = mapped_column(primary_key=True)
+    operation: Mapped[str] = mapped_column(primary_key=True)
+    traces: Mapped[int] = mapped_column(BigInteger)
+    first: Mapped[datetime | None]
+    last: Mapped[datetime | None]
 
 
 class SourceRow(Base):

@@ -18,8 +18,8 @@ from db.engine import reading, serialise, writing
 from db.tables import Base, UtcDateTime
 from db.upkeep.audit_trail import note_gaps
 
-# Random stamps by which reads are cached: they are no data, and every store makes its own.
-LEFT_OUT = {"revisions"}
+# Random stamps by which reads are cached, and counts of traces: they are no data, and every store makes its own.
+LEFT_OUT = {"revisions", "trace_days"}
 AT_ONCE = 200  # rows that are fetched together; one may hold megabytes
 
 

@@ -65,8 +65,10 @@ def choose_plain(store: Store, where: TraceFilter, size: int, other: Choice | No
         return other
     if design == RANDOM:
         if usual == RANDOM and size:
+            about = "About " if size > step.COUNTED else ""  # the step estimates then
             _score_first(
-                f"{count(scored)} of {count(size, 'trace')} have a score; once half have, fewer labels tell as much."
+                f"{about}{count(scored)} of {count(size, 'trace')} have a score; once half have, fewer labels tell as "
+                "much."
             )
         return Choice(design, scored)
     if not scored:

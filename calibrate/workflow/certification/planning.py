@@ -204,8 +204,7 @@ def _find_spent_attempts(store: Store, data: evidence.Evidence) -> list[Attempt]
 
 def load_pool_scores(store: Store, config: Config, where: TraceFilter) -> Floats:
     """The window's scores, NaN for a trace that the detector could not score."""
-    values = store.scores.window(config.id, where)
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    return store.scores.window(config.id, where)
 
 
 def count_testable(store: Store, data: evidence.Evidence, terms: Terms, spent: Sequence[Attempt], pool: Floats) -> int:

@@ -29,7 +29,8 @@ def scored_traffic(store: Store, data: Evidence) -> Pool:
             f"{data.config.name} was run on {total - waiting:,} of the window's {total:,} traces, too few to say what "
             f"it flags a day: run it on all (`detect {data.config.name} --all`, or the Detect page)"
         )
-    values = np.array([value for value in store.scores.window(data.config.id, where) if value is not None])
+    run = store.scores.window(data.config.id, where)
+    values = run[~np.isnan(run)]
     # What could not be scored, and refusals, are traffic that is not flagged.
     scores = np.append(values, np.full(max(0, total - waiting - len(values)), np.nan))
     return Pool(scores, traffic_per_day(store, data.sample))

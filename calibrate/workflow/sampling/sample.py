@@ -18,6 +18,8 @@ from calibrate.workflow.sampling import frame
 from db import Store
 from db.tables.filters import NONE
 
+COUNTED, LOOKED_AT = 100_000, 2_000
+"""Traces of a pool up to which its scores are counted, and traces drawn to estimate their number beyond."""
 TURNS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Characters that turn the direction of the text after them."""
 
@@ -48,8 +50,15 @@ def usual_design(store: Store, where: TraceFilter) -> str:
 
 
 def scored(store: Store, where: TraceFilter) -> int:
-    """How many traces of the pool have a score of at least one detector."""
-    return store.pools.count_scored(readable(store, where), [config.id for config in frame.scored_configs(store)])
+    """How many traces of the pool have a score of at least one detector; of a pool beyond COUNTED traces an estimate,
+    from some that are drawn at random."""
+    where, configs = readable(store, where), [config.id for config in frame.scored_configs(store)]
+    total = store.traces.count(where)
+    if configs and total > COUNTED:
+        drawn = store.traces.draw(where, LOOKED_AT, population=total, rng=np.random.default_rng(0))
+        if share := store.pools.count_scored(where, configs, pks=drawn) / len(drawn):
+            return round(share * total)
+    return store.pools.count_scored(where, configs)
 
 
 def strata(

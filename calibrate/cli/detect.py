@@ -14,7 +14,7 @@ from calibrate.cli.common import open_store, parse_pairs
 from calibrate.cli.output import table
 from calibrate.cli.progress import progress
 from calibrate.detectors.base import Detector
-from calibrate.engines.choice import choose_engine
+from calibrate.engines.choice import EngineChoice, choose_engine
 from calibrate.errors import TouchstoneError
 from calibrate.report import numbers
 from calibrate.report.numbers import count
@@ -72,11 +72,23 @@ class DetectDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineDocument:
+    """What one detector would take on an engine: `workers` processes, and the `memory` of all of them in bytes. None
+    where no run has told yet, or a cluster's size is not known."""
+
+    workers: int | None
+    seconds: float | None
+    memory: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class PlanDocument:
-    """What one detector would take: `asks` a chat endpoint or not, reckoned from `looked_at` of the traces."""
+    """What one detector would take: `seconds` on the engine that the run would have, then on each; `asks` a chat
+    endpoint or not, reckoned from `looked_at` of the traces."""
 
     traces: int
     seconds: float | None
+    engines: Mapping[str, EngineDocument]
     asks: bool
     requests: int
     cached: int
@@ -127,8 +139,9 @@ def run(args: Namespace) -> Answer:
     engine = choose_engine(args.engine, args.workers, args.address)
     if any(about.asks_chat(detector) for detector in detectors):
         settings.chat()  # raises for a setting that is wrong; without an endpoint the other detectors still run
+    settings.devices()  # raises likewise
     if args.estimate:
-        return _estimate(store, detectors, scope, again=again)
+        return _estimate(store, detectors, scope, again=again, engine=engine)
     queued = step.queue(store, args.detectors, scope, params=params, budget=args.budget, again=again, engine=engine)
     with progress(args, "scoring", "score") as advance:
         try:
@@ -188,21 +201,37 @@ def _readiness(row: Readiness) -> ReadinessDocument:
     )
 
 
-def _estimate(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any], *, again: bool) -> Answer:
+def _estimate(
+    store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any], *, again: bool, engine: EngineChoice
+) -> Answer:
     """Say what the run would take, without running it."""
-    plans = {detector.name: _plan(store, detector, scope, again=again) for detector in detectors}
-    head = ("detector", "traces", "time", "requests", "answered already", "tokens in", "tokens out", "cost at most", "")
-    rows = [head, *(_plan_row(name, plan) for name, plan in plans.items())]
-    text = f"{table(rows, right=range(1, 8))}\nNothing was scored and nothing sent."
-    return Answer(EstimateDocument(plans), text)
+    plans = {detector.name: _plan(store, detector, scope, again=again, engine=engine) for detector in detectors}
+    names = list(next(iter(plans.values())).engines)
+    head = ("detector", "traces", *(f"time, {name}" for name in names), "memory")
+    rows = [(name, count(plan.traces), *_engine_cells(plan)) for name, plan in plans.items()]
+    lines = [table([head, *rows, ("all", "", *_totals(plans, names), "")], right=range(1, len(head)))]
+    if any(plan.asks for plan in plans.values()):
+        head = ("detector", "requests", "answered already", "tokens in", "tokens out", "cost at most")
+        requests = [_request_row(name, plan) for name, plan in plans.items() if plan.asks]
+        lines += ["", table([head, *requests], right=range(1, 6))]
+    lines += [f"{name}: {plan.unavailable}" for name, plan in plans.items() if plan.unavailable]
+    if any(plan.traces and plan.seconds is None for plan in plans.values()):
+        lines.append(sentences.UNTIMED)
+    return Answer(EstimateDocument(plans), "\n".join([*lines, "Nothing was scored and nothing sent."]))
 
 
-def _plan(store: Store, detector: Detector, scope: Mapping[str, Any], *, again: bool) -> PlanDocument:
-    plan = about.plan(store, detector, scope, about.coverage(store, detector, scope), again=again)
+def _plan(
+    store: Store, detector: Detector, scope: Mapping[str, Any], *, again: bool, engine: EngineChoice
+) -> PlanDocument:
+    covered = about.coverage(store, detector, scope)
+    plan = about.plan(store, detector, scope, covered, again=again, engine=engine)
     estimate = plan.estimate or Estimate(0, 0, 0, 0, None)
+    choices = [EngineChoice("local"), EngineChoice("processes", engine.workers)]
+    choices += [engine] if engine.name == "ray" else []
     return PlanDocument(
         traces=plan.traces,
         seconds=plan.seconds,
+        engines={choice.name: _on_engine(choice, detector, plan) for choice in choices},
         asks=plan.estimate is not None,
         requests=estimate.requests,
         cached=estimate.cached,
@@ -214,16 +243,36 @@ def _plan(store: Store, detector: Detector, scope: Mapping[str, Any], *, again: 
     )
 
 
-def _plan_row(name: str, plan: PlanDocument) -> tuple[str, ...]:
+def _on_engine(engine: EngineChoice, detector: Detector, plan: about.Plan) -> EngineDocument:
+    workers, times = about.workers_for(engine, detector, plan.traces), about.speedup(engine, detector, plan.traces)
+    if workers is None or times is None:
+        return EngineDocument(None, None, None)
+    seconds = None if plan.rate is None else plan.traces / (plan.rate * times)
+    return EngineDocument(max(1, workers), seconds, None if plan.memory is None else plan.memory * max(1, workers))
+
+
+def _engine_cells(plan: PlanDocument) -> tuple[str, ...]:
+    if not plan.traces:
+        return ("",) * (len(plan.engines) + 1)
+    times = [numbers.UNKNOWN if on.seconds is None else numbers.duration(on.seconds) for on in plan.engines.values()]
+    most = max((on.memory for on in plan.engines.values() if on.memory), default=None)
+    return (*times, numbers.UNKNOWN if most is None else numbers.size(most))
+
+
+def _totals(plans: Mapping[str, PlanDocument], names: Sequence[str]) -> Iterator[str]:
+    """The time of all detectors with each engine: they run one after another."""
+    for name in names:
+        seconds = [plan.engines[name].seconds for plan in plans.values() if plan.traces]
+        timed = [value for value in seconds if value is not None]
+        if len(timed) == len(seconds):
+            yield numbers.duration(sum(timed)) if timed else ""
+        else:
+            yield f"at least {numbers.duration(sum(timed))}" if timed else numbers.UNKNOWN
+
+
+def _request_row(name: str, plan: PlanDocument) -> tuple[str, ...]:
     amounts = (plan.requests, plan.cached, plan.prompt_tokens, plan.completion_tokens)
-    return (
-        name,
-        count(plan.traces),
-        numbers.UNKNOWN if plan.seconds is None else numbers.duration(plan.seconds),
-        *(count(amount) if plan.asks else "" for amount in amounts),
-        numbers.money(plan.cost) if plan.asks else "",
-        plan.unavailable or "",
-    )
+    return (name, *map(count, amounts), numbers.money(plan.cost))
 
 
 def _report(run: Run, params: Sequence[str]) -> Answer:

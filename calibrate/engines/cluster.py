@@ -49,7 +49,8 @@ class RayPool:
         self._busy: dict[Any, int] = {}  # actor -> tasks that it was given
         self._tasks: dict[Any, tuple[Any, Pairs]] = {}  # what holds the result -> actor, task
         self._last_alive = time.monotonic()
-        for _ in range(workers or most):
+        self.workers = workers or most
+        for _ in range(self.workers):
             self._start()
 
     @property

@@ -45,7 +45,9 @@ class Outcome:
 
 
 class Pool(Protocol):
-    """Workers that wait for tasks."""
+    """Workers that wait for tasks. `workers` is how many there are, or shall be."""
+
+    workers: int
 
     @property
     def room(self) -> int:

@@ -28,13 +28,13 @@ class ProcessPool:
     """
 
     def __init__(self, make_worker: Callable[[], Worker], workers: int, *, preload: str) -> None:
-        self._make_worker, self._workers, self._preload = make_worker, workers, preload
+        self._make_worker, self.workers, self._preload = make_worker, workers, preload
         self._futures: dict[Future[Result], Pairs] = {}
         self._executor = self._start()
 
     @property
     def room(self) -> int:
-        return AHEAD * self._workers
+        return AHEAD * self.workers
 
     def submit(self, pairs: Pairs) -> None:
         try:
@@ -76,9 +76,9 @@ class ProcessPool:
         context = multiprocessing.get_context(method)
         if method == "forkserver":
             context.set_forkserver_preload([self._preload])
-        threads = max(1, (os.cpu_count() or 1) // self._workers)
+        threads = max(1, (os.cpu_count() or 1) // self.workers)
         return ProcessPoolExecutor(
-            self._workers, mp_context=context, initializer=_prepare, initargs=(self._make_worker, threads)
+            self.workers, mp_context=context, initializer=_prepare, initargs=(self._make_worker, threads)
         )
 
 

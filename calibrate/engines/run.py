@@ -7,6 +7,7 @@ models. A score that exists under its key is not computed again, so a stopped or
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 from collections import Counter
@@ -42,7 +43,8 @@ class ScoreCache(Protocol):
 @dataclass(slots=True)
 class Tally:
     """What a run did with one detector. `why` counts the reasons for missing scores, of which `faults` are those of
-    failures; `seconds` is its running time.
+    failures; `seconds` is the time in the detector, `worker_seconds` the time of workers with their start, loading and
+    saving, and `memory` the most that one of them held, in bytes.
 
     `failed_on_all`: it failed, and no trace that the run was about has a score of it, from this run or an earlier one.
     """
@@ -54,14 +56,17 @@ class Tally:
     reused: int = 0
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
+    worker_seconds: float = 0.0
+    memory: int = 0
     why: Counter[str] = field(default_factory=Counter)
     faults: set[str] = field(default_factory=set)
     failed_on_all: bool = False
 
     def add(self, other: Tally) -> None:
         """Add what another worker did with the same detector."""
-        for name in ("scored", "abstained", "failed", "refusal", "reused", "usage", "seconds"):
+        for name in ("scored", "abstained", "failed", "refusal", "reused", "usage", "seconds", "worker_seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.memory = max(self.memory, other.memory)
         self.why.update(other.why)
         self.faults |= other.faults
 
@@ -98,6 +103,8 @@ class Tally:
             "reused": self.reused,
             "usage": asdict(self.usage),
             "seconds": round(self.seconds, 6),
+            "worker_seconds": round(self.worker_seconds, 6),
+            "memory": self.memory,
             "why": dict(self._reasons()[:20]),
             "failed_on_all": self.failed_on_all,
         }
@@ -145,9 +152,20 @@ def run(
                     if buffer.save_if_due() and not on_progress(count_finished(tallies), tallies):
                         return tallies
         buffer.flush()
+        for job in jobs:
+            tallies[job.detector.name].memory = peak_memory()
         if not on_progress(count_finished(tallies), tallies):
             return tallies
     return tallies
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held, in bytes; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def count_finished(tallies: Mapping[str, Tally]) -> int:

@@ -148,6 +148,13 @@ def money(dollars: float | None) -> str:
     return "under $0.01" if 0 < dollars < 0.005 else f"${dollars:,.2f}"
 
 
+def size(n: int) -> str:
+    """Write a number of bytes in decimal units: "240 MB", "1.3 GB"."""
+    if n < 1_000_000_000:
+        return f"{max(1, round(n / 1e6))} MB"
+    return f"{n / 1e9:.1f} GB"
+
+
 def duration(seconds: float) -> str:
     """Write how long something takes: "40 s", "12 min", "1 h 20 min", "3 days"."""
     if seconds < 90:

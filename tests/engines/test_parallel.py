@@ -18,6 +18,8 @@ from calibrate.errors import BadInput, TouchstoneError
 class FaultyPool:
     """Workers that die now and then, and come back in any order."""
 
+    workers = 2
+
     def __init__(self, rng: random.Random, dies: float, seconds: float) -> None:
         self.rng, self.dies, self.seconds = rng, dies, seconds
         self.outstanding: list[Pairs] = []

@@ -10,6 +10,8 @@ from calibrate.report.names import title_of
 from calibrate.report.numbers import count
 from calibrate.workflow.detection.outcomes import Failure
 
+UNTIMED = "A time that is not known yet is known after a first run, on a sample for instance."
+
 
 def failed(failure: Failure) -> str:
     """Write "Judge: yes or no failed on all 80 traces: the endpoint did not answer"."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -15,10 +15,12 @@ from calibrate.backends import files
 from calibrate.backends.chat import Estimate, chat
 from calibrate.backends.text.refusals import find_refusal
 from calibrate.detectors.base import Detector
+from calibrate.engines.choice import EngineChoice, choose_engine
 from calibrate.errors import BadInput
 from calibrate.runtime.planning import revision_of
 from calibrate.types import Sample, TraceFilter, Usage
 from calibrate.workflow.detection.detect import config_id, no_sample, scope_of
+from calibrate.workflow.detection.scoring import count_workers
 from calibrate.workflow.detection.team_workspace import workspace_of
 from calibrate.workspace import use, using
 from db import Store
@@ -60,13 +62,15 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the newest run that scored anything with the detector took. `rate` is in scored traces a second."""
+    """What the newest run that scored anything with the detector took. `seconds` are of a worker, with loading and
+    saving; `rate` is in scored traces a second of a worker; `memory` is what one held, in bytes, 0 where not known."""
 
     run: int
     scored: int
     seconds: float
     usage: Usage
     at: datetime
+    memory: int = 0
 
     @property
     def rate(self) -> float:
@@ -97,17 +101,20 @@ class Overview:
 class Plan:
     """What a run over the `traces` that are missing would take; None where nobody knows.
 
-    `estimate` is what it would ask of a chat endpoint, estimated from `looked_at` of the traces.
+    A worker scores `rate` traces a second and holds `memory` bytes; the run is `speedup` times as fast. `estimate` is
+    what it would ask of a chat endpoint, estimated from `looked_at` of the traces.
     """
 
     traces: int
     rate: float | None = None
     estimate: Estimate | None = None
     looked_at: int = 0
+    speedup: int = 1
+    memory: int | None = None
 
     @property
     def seconds(self) -> float | None:
-        return self.traces / self.rate if self.rate else None
+        return self.traces / (self.rate * self.speedup) if self.rate else None
 
 
 def put_in_place(store: Store) -> None:
@@ -189,7 +196,10 @@ def measured(runs: Sequence[Run], name: str, params: Mapping[str, Any] | None = 
     for run in same or timed:
         tally = run.counts[name]
         at = run.finished_at or run.heartbeat_at or run.created_at
-        return Measured(run.id, tally["scored"], tally["seconds"], Usage(**tally.get("usage", {})), at)
+        seconds = tally.get("worker_seconds") or tally["seconds"]
+        return Measured(
+            run.id, tally["scored"], seconds, Usage(**tally.get("usage", {})), at, tally.get("memory", 0)
+        )  # fmt: skip
     return None
 
 
@@ -211,19 +221,46 @@ def prompt_of(detector: Detector) -> str | None:
     return name if name in files.names() else None
 
 
-def plan(store: Store, detector: Detector, scope: Mapping[str, Any], covered: Coverage, *, again: bool = False) -> Plan:
-    """Estimate what scoring the rest would take; with `again`, only what failed.
+def plan(
+    store: Store,
+    detector: Detector,
+    scope: Mapping[str, Any],
+    covered: Coverage,
+    *,
+    again: bool = False,
+    engine: EngineChoice | None = None,
+) -> Plan:
+    """Estimate what scoring the rest would take; with `again`, only what failed. `engine` None: that of the settings.
 
     Sends nothing. Raises BadInput for a price table that cannot be read.
     """
     last = measured(store.runs.recent(RUNS), detector.name, registry.config_of(detector))
-    rate = last.rate if last else None
     to_do = covered.failed if again else covered.to_do
+    plan = Plan(
+        to_do,
+        last.rate if last else None,
+        speedup=speedup(engine or choose_engine(), detector, to_do) or 1,
+        memory=(last.memory or None) if last else None,
+    )
     if not to_do or not asks_chat(detector):
-        return Plan(to_do, rate)
+        return plan
     with using(workspace_of(store)):
         pks = store.coverage.lacking(config_id(store, detector), **make_selection(store, scope), failed=again)
-        return Plan(to_do, rate, *_estimate_requests(store, detector, pks, to_do))
+        estimate, looked_at = _estimate_requests(store, detector, pks, to_do)
+    return replace(plan, estimate=estimate, looked_at=looked_at)
+
+
+def workers_for(engine: EngineChoice, detector: Detector, n: int) -> int | None:
+    """The workers that score `n` traces; 0 where the run's own process does, None where a cluster says."""
+    return count_workers(engine, model=detector.revision(), asks=asks_chat(detector), n=n)
+
+
+def speedup(engine: EngineChoice, detector: Detector, n: int) -> int | None:
+    """How many times as fast as a worker the engine scores `n` traces; None where only a cluster knows."""
+    workers = workers_for(engine, detector, n)
+    if detector.revision() and engine.name == "processes":
+        return 1  # a model computes on every processor in one process already
+    return None if workers is None else max(1, workers)
 
 
 def make_selection(store: Store, scope: Mapping[str, Any]) -> dict[str, Any]:

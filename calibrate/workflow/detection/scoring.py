@@ -6,6 +6,7 @@ endpoint stay in this process: they wait for the endpoint, and one client keeps 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -69,6 +70,7 @@ def score_everywhere(
         return going
 
     for lane, n, chunks in lanes:
+        began = time.monotonic()
         pool = _make_pool(store, lane, n, engine, claim, only_failed=only_failed)
         if pool is None:
             cache: ScoreCache = OnlyFailed(store) if only_failed else store.scores
@@ -76,9 +78,18 @@ def score_everywhere(
         else:
             names = [job.detector.name for job in lane.jobs]
             run_parallel(pool, names, chunks, tallies, on_progress=show)
+        workers = 1 if pool is None else pool.workers
+        _share_out(workers * (time.monotonic() - began), [tallies[job.detector.name] for job in lane.jobs])
         if not going:
             break
     return tallies
+
+
+def _share_out(worker_seconds: float, tallies: Sequence[Tally]) -> None:
+    """Charge a lane's time to its detectors, by the time that each computed."""
+    computed = sum(tally.seconds for tally in tallies)
+    for tally in tallies:
+        tally.worker_seconds = worker_seconds * tally.seconds / computed if computed else 0.0
 
 
 def _split(jobs: Sequence[Job], engine: EngineChoice) -> list[Lane]:
@@ -95,8 +106,9 @@ def _split(jobs: Sequence[Job], engine: EngineChoice) -> list[Lane]:
 def _make_pool(
     store: Store, lane: Lane, n: int, engine: EngineChoice, claim: Claim | None, *, only_failed: bool
 ) -> Pool | None:
-    """The workers for a lane; None where it is better scored in this process."""
-    if lane.asks or not n or engine.name == "local":
+    """The workers for a lane; None where this process scores it."""
+    workers = count_workers(engine, model=lane.model, asks=lane.asks, n=n, is_shared=_is_shared(store))
+    if workers == 0:
         return None
     specs = [Spec.of(job) for job in lane.jobs]
     make_worker = partial(make_store_worker, absolute(store.url), specs, claim, only_failed)
@@ -106,18 +118,33 @@ def _make_pool(
         return RayPool(
             make_worker,
             address=engine.address,
-            workers=engine.workers,
+            workers=workers,
             resources=_find_resources(lane),
             needs_one_machine=store.file is not None,
         )
-    if engine.name == "auto" and (lane.model or n < PAYS_FROM):
-        return None  # a model computes on every processor already
-    workers = min(engine.n_workers, n)
-    if workers < 2 or store.url in ("sqlite://", "sqlite:///:memory:"):
-        return None
     from calibrate.engines.processes import ProcessPool
 
+    assert workers is not None
     return ProcessPool(make_worker, workers, preload=__name__)
+
+
+def count_workers(engine: EngineChoice, *, model: str, asks: bool, n: int, is_shared: bool = True) -> int | None:
+    """The worker processes that score `n` traces with a detector; 0 where this process does, None where a cluster says.
+
+    `is_shared`: other processes can open the store.
+    """
+    if asks or not n or not is_shared or engine.name == "local":
+        return 0
+    if engine.name == "ray":
+        return engine.workers
+    if engine.name == "auto" and (model or n < PAYS_FROM):
+        return 0  # a model computes on every processor already
+    workers = min(engine.n_workers, n)
+    return workers if workers > 1 else 0
+
+
+def _is_shared(store: Store) -> bool:
+    return store.url not in ("sqlite://", "sqlite:///:memory:")
 
 
 def _find_resources(lane: Lane) -> Resources:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
@@ -386,6 +387,28 @@ def test_the_command_line_says_what_a_run_would_take_and_runs_nothing(
     assert store.runs.recent() == []
 
 
+def test_the_command_line_says_what_each_engine_would_take(
+    store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, many())
+    run = store.runs.queue([{"name": DETECTOR, "params": registry.config_of(registry.make(DETECTOR))}], {}, now=NOW)
+    store.runs.claim("w", now=NOW, run_id=run.id)
+    tally = {"scored": 20, "seconds": 1.0, "worker_seconds": 2.0, "memory": 150_000_000}
+    store.runs.progress(run.id, "w", total=20, done=20, counts={DETECTOR: tally}, now=NOW)
+    store.runs.finish(run.id, "w", "done", now=NOW)
+    line = ["detect", DETECTOR, "rouge_l", "--all", "--estimate", "--workers", "4", "--store", store.url]
+    assert main([*line, "--json"]) == 0
+    engines = json.loads(capsys.readouterr().out)["estimate"][DETECTOR]["engines"]
+    # 400 traces at 10 a second of a worker, with loading and saving.
+    assert engines["local"] == {"workers": 1, "seconds": 40.0, "memory": 150_000_000}
+    assert engines["processes"] == {"workers": 4, "seconds": 10.0, "memory": 600_000_000}
+    assert main(line) == 0
+    text = capsys.readouterr().out
+    assert re.search(rf"{DETECTOR} +400 +40 s +10 s +600 MB", text)
+    assert re.search(r"all +at least 40 s +at least 10 s", text)
+    assert "known after a first run" in text
+
+
 def test_settings_that_cannot_be_are_said_before_a_judge_runs(
     store: Store, endpoint: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,3 +417,6 @@ def test_settings_that_cannot_be_are_said_before_a_judge_runs(
     assert main(["detect", JUDGE, "--all", "--store", store.url]) == 2
     assert "TOUCHSTONE_CHAT_CONCURRENCY cannot be 'abc'" in capsys.readouterr().err
     assert main(["detect", DETECTOR, "--all", "--store", store.url]) == 0
+    monkeypatch.setenv("TOUCHSTONE_DEVICE", "tpu")
+    assert main(["detect", DETECTOR, "--all", "--store", store.url]) == 2
+    assert "'tpu'" in capsys.readouterr().err

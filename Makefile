@@ -69,8 +69,9 @@ lint: $(VENV)/ready-tests
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
 
+# Every bench, or those of ARGS, and docs/performance.md with what they print. Wants a quiet machine.
 bench: $(VENV)/ready-tests browser
-	@failed=0; for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || failed=1; done; exit $$failed
+	@$(BIN)/python docs/make_performance.py $(ARGS)
 
 $(VENV)/ready-docs: $(VENV)/ready docs/requirements.txt
 	@$(PIP) install -q -r docs/requirements.txt

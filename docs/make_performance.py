@@ -24,7 +24,7 @@ HEAD = (
     "# Performance\n\n"
     "How long things take, as ratios against a baseline that the same run measured. Seconds are of the machine that a "
     "section names, and of no other.\n"
-    "`make bench` runs every bench again and writes this page; `make bench-size` measures stores of millions of traces. "
+    "`make bench` runs every bench again and writes this page; `make bench-size` measures stores of millions. "
     '`make bench ARGS="engines start"` runs some.\n\n'
 )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy as sa
@@ -87,11 +88,20 @@ def _copy(connection: Connection, target: Table, rows: Sequence[Mapping[str, Any
     names = ", ".join(dialect.identifier_preparer.quote(column.name) for column in columns)
     statement = f"COPY {target.name} ({names}) FROM STDIN"
     driver: Any = connection.connection
+    with driver_errors(connection, statement), driver.cursor() as cursor, cursor.copy(statement) as copy:
+        for row in rows:
+            copy.write_row([process(row[column]) if process else row[column] for column, process in converted])
+
+
+@contextmanager
+def driver_errors(connection: Connection, statement: str) -> Iterator[None]:
+    """What SQLAlchemy does for every statement but COPY, which it does not know: errors of the driver become its own,
+    and a connection that is lost is not used again."""
+    driver: Any = connection.connection
+    kind = connection.dialect.loaded_dbapi.Error
     try:
-        with driver.cursor() as cursor, cursor.copy(statement) as copy:
-            for row in rows:
-                copy.write_row([process(row[column]) if process else row[column] for column, process in converted])
-    except dialect.loaded_dbapi.Error as error:  # what SQLAlchemy does for every other statement
+        yield
+    except kind as error:
         if driver.driver_connection.closed:
             connection.invalidate(error)
-        raise DBAPIError.instance(statement, None, error, dialect.loaded_dbapi.Error, dialect=dialect) from error
+        raise DBAPIError.instance(statement, None, error, kind, dialect=connection.dialect) from error

@@ -10,6 +10,8 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from db.tables.bulk import driver_errors
+
 CHUNK = 50_000  # rows in memory beside the arrays
 BINARY = "(FORMAT BINARY)"
 HEADER = 19  # bytes before the first row of a binary COPY; two follow the last
@@ -51,7 +53,11 @@ def _copied(connection: Connection, query: sa.Select[*tuple[Any, ...]], width: i
     row = np.dtype([("fields", ">i2"), ("key_size", ">i4"), ("key", ">i8"), ("values", value, (width,))])
     driver: Any = connection.connection
     command = f"COPY ({compiled}) TO STDOUT {BINARY}"
-    with driver.cursor() as cursor, cursor.copy(command, compiled.params) as copy:
+    with (
+        driver_errors(connection, command),
+        driver.cursor() as cursor,
+        cursor.copy(command, compiled.params) as copy,
+    ):
         held, skip = bytearray(), HEADER
         for block in copy:
             held += block

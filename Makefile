@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 TORCH_INDEX ?= $(if $(filter Linux,$(shell uname -s)),https://download.pytorch.org/whl/cpu)
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup app test test-fast faults mutants coverage bench lint docs screenshots browser clean
+.PHONY: setup app test test-fast faults mutants coverage bench bench-size lint docs screenshots browser clean
 
 setup: $(VENV)/ready
 
@@ -72,6 +72,10 @@ lint: $(VENV)/ready-tests
 # Every bench, or those of ARGS, and docs/performance.md with what they print. Wants a quiet machine.
 bench: $(VENV)/ready-tests browser
 	@$(BIN)/python docs/make_performance.py $(ARGS)
+
+# Ten million traces on PostgreSQL and a million on SQLite: half an hour, and 25 GB of disk in the folder for temporary files.
+bench-size: $(VENV)/ready-tests
+	@$(BIN)/python tests/bench/bench_size.py --postgresql 10000000 --sqlite 1000000 $(ARGS)
 
 $(VENV)/ready-docs: $(VENV)/ready docs/requirements.txt
 	@$(PIP) install -q -r docs/requirements.txt

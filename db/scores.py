@@ -18,7 +18,7 @@ from calibrate.types import Evidence, Score, ScoreStatus, Stratum, TraceFilter, 
 from db.engine import Aggregate
 from db.tables import ConfigRow, GoldRow, MemberRow, ScoreRow, TraceRow, table
 from db.tables.bulk import upsert, upsert_many
-from db.tables.filters import conditions, gold_of_member
+from db.tables.filters import conditions, gold_of_member, is_labelled
 from db.tables.mapping import batches, evidence_json, evidence_of, score_of, usage_json
 from db.tables.numbers import read_numbers
 
@@ -185,7 +185,7 @@ class Scores(Aggregate):
     def labelled(self, config_id: int) -> list[Row]:
         """Every trace with a gold verdict of any kind, and this configuration's score of it."""
         query = self._labels_and_scores(config_id, None).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
-        return self._fetch(query.add_columns(GoldRow.verdict), None)
+        return self._fetch(query.where(is_labelled()).add_columns(GoldRow.verdict), None)
 
     def outcomes(self, config_id: int, *, sample_id: int | None = None) -> Iterator[Outcome]:
         """Every trace that this configuration was run on, in the order of import; with a sample, every member of it in

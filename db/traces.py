@@ -19,7 +19,7 @@ from db.engine import Aggregate, serialise
 from db.listing.days import COUNTED, count_by
 from db.tables import ConfigRow, GoldRow, PurgeRow, ScoreRow, SourceRow, TextRow, TraceDayRow, TraceRow, table
 from db.tables.bulk import among, insert_many
-from db.tables.filters import conditions, value_of
+from db.tables.filters import conditions, is_labelled, value_of
 from db.tables.mapping import batches, digests, load_traces, source_rows, trace_row
 from db.tables.numbers import read_numbers
 
@@ -259,8 +259,7 @@ class Traces(Aggregate):
 
     def labelled_values(self, by: str) -> dict[int, str]:
         """Trace key → value of `by`, for the traces with a gold verdict."""
-        query = select(TraceRow.id, value_of(by)).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
-        return dict(self._rows(query))
+        return dict(self._rows(select(TraceRow.id, value_of(by)).where(is_labelled())))
 
     def values_per_day(self, by: str, values: Sequence[str]) -> dict[str, dict[date, int]]:
         """Dated traces of each of these values of `by`, by day (UTC)."""
@@ -273,8 +272,7 @@ class Traces(Aggregate):
 
     def answer_lengths(self) -> dict[int, int]:
         """Trace key → length of the answer in characters, for the traces with a gold verdict."""
-        query = select(TraceRow.id, func.length(TraceRow.answer)).join(GoldRow, GoldRow.trace_pk == TraceRow.id)
-        return dict(self._rows(query))
+        return dict(self._rows(select(TraceRow.id, func.length(TraceRow.answer)).where(is_labelled())))
 
     def per_day(self, where: TraceFilter) -> dict[str, int]:
         """Traces a day (UTC), for dated traces: {"2026-11-20": 812, …}."""

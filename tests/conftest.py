@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -103,6 +103,20 @@ def _database(server: str, name: str) -> str:
     if "/postgres?" in server:
         return server.replace("/postgres?", f"/{name}?")
     return f"{server.rsplit('/', 1)[0]}/{name}"
+
+
+@pytest.fixture(scope="session")
+def postgres_database(postgres: str) -> Callable[[str], str]:
+    """A function that makes an empty database, which stays until the server goes, and returns its URL."""
+    import psycopg
+
+    def create(name: str) -> str:
+        name = f"{name}_{uuid.uuid4().hex}"
+        with psycopg.connect(postgres, autocommit=True) as server:
+            server.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+        return _database(postgres, name)
+
+    return create
 
 
 @pytest.fixture

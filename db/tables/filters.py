@@ -28,7 +28,8 @@ def conditions(where: TraceFilter) -> list[ColumnElement[bool]]:
         tests.append(TraceRow.timestamp.is_not(None))
     for name, chosen in (("model", where.models), ("operation", where.operations)):
         if chosen:
-            tests.append(value_of(name).in_(chosen))
+            column = getattr(TraceRow, name)  # not `value_of`, of which there is no index
+            tests.append(sa.or_(column.in_(chosen), column.is_(None)) if NONE in chosen else column.in_(chosen))
     tests += [value_of(name) == value for name, value in where.attributes.items()]
     if where.label != "any":
         tests.append(_label_test(where.label))
@@ -40,13 +41,19 @@ def conditions(where: TraceFilter) -> list[ColumnElement[bool]]:
     return tests
 
 
+def is_labelled() -> ColumnElement[bool]:
+    """That a trace has a gold verdict. Labels are few: by this test their traces are looked up by key, where SQLite,
+    which keeps no statistics, would look up a label for each trace."""
+    return TraceRow.id.in_(select(GoldRow.trace_pk))
+
+
 def _label_test(state: LabelState) -> ColumnElement[bool]:
-    gold = select(GoldRow.trace_pk).where(GoldRow.trace_pk == TraceRow.id).correlate(TraceRow)
     if state == "unlabelled":
+        gold = select(GoldRow.trace_pk).where(GoldRow.trace_pk == TraceRow.id).correlate(TraceRow)
         return ~gold.exists()
     if state == "labelled":
-        return gold.exists()
-    return gold.where(GoldRow.verdict == state).exists()
+        return is_labelled()
+    return TraceRow.id.in_(select(GoldRow.trace_pk).where(GoldRow.verdict == state))
 
 
 def gold_of_member() -> ColumnElement[str | None]:

@@ -18,7 +18,7 @@ from calibrate.workflow.sampling import frame
 from db import Store
 from db.tables.filters import NONE
 
-COUNTED, LOOKED_AT = 100_000, 2_000
+COUNTED, LOOKED_AT = 100_000, 500
 """Traces of a pool up to which its scores are counted, and traces drawn to estimate their number beyond."""
 TURNS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Characters that turn the direction of the text after them."""

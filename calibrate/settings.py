@@ -93,6 +93,17 @@ def devices(environment: Mapping[str, str] | None = None) -> DeviceSettings:
     return DeviceSettings(device, precision == "half")
 
 
+def runs_here(environment: Mapping[str, str] | None = None) -> bool:
+    """Read TOUCHSTONE_RUNS: whether a page starts a process for a run, or leaves it to a pool of workers.
+
+    Raises BadInput for another value than here or workers.
+    """
+    return (
+        _read_choice(os.environ if environment is None else environment, "TOUCHSTONE_RUNS", ("here", "workers"))
+        == "here"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseSettings:
     """What happens with a release.

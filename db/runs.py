@@ -75,9 +75,12 @@ class Runs(Aggregate):
     def claim(self, worker: str, *, now: datetime, run_id: int | None = None) -> Run | None:
         """Give this worker the oldest run that waits or whose worker died; None when there is none."""
         free = sa.or_(RunRow.status == "queued", sa.and_(RunRow.status == "running", RunRow.heartbeat_at < now - STALE))
-        candidate = select(RunRow.id).where(free, *([RunRow.id == run_id] if run_id is not None else []))
+        where = (free, *([RunRow.id == run_id] if run_id is not None else []))
+        candidate = select(RunRow.id).where(*where).order_by(RunRow.id).limit(1)
+        if self._scalar(candidate) is None:  # a worker that looks every other second takes no write lock
+            return None
         with self._writing() as connection:
-            key = connection.scalar(candidate.order_by(RunRow.id).limit(1).with_for_update(skip_locked=True))
+            key = connection.scalar(candidate.with_for_update(skip_locked=True))
             if key is None:
                 return None
             claimed = {"status": "running", "worker": worker, "heartbeat_at": now, "error": None}
@@ -106,10 +109,18 @@ class Runs(Aggregate):
         values = {"status": status, "finished_at": now, "heartbeat_at": now, "error": error}
         self._execute(update(RunRow).where(RunRow.id == run_id, RunRow.worker == worker).values(values))
 
-    def requeue(self, run_id: int, worker: str) -> None:
-        """Gives a run back whose worker is gone."""
+    def beat(self, run_id: int, worker: str, *, now: datetime) -> None:
+        """Notes that the run's worker is alive, however long its batch takes."""
         mine = (RunRow.id == run_id, RunRow.worker == worker, RunRow.status == "running")
-        self._execute(update(RunRow).where(*mine).values(status="queued", worker=None))
+        self._execute(update(RunRow).where(*mine).values(heartbeat_at=now))
+
+    def requeue(self, run_id: int, worker: str, *, now: datetime) -> None:
+        """Gives a run back whose worker is gone, or ends it where somebody had asked for that."""
+        mine = (RunRow.id == run_id, RunRow.worker == worker, RunRow.status == "running")
+        with self._writing() as connection:
+            ended = update(RunRow).where(*mine, RunRow.stop_requested)
+            connection.execute(ended.values(status="stopped", finished_at=now))
+            connection.execute(update(RunRow).where(*mine).values(status="queued", worker=None))
 
     def stop(self, run_id: int, *, now: datetime) -> None:
         """Asks a running run to stop after its batch; stops one that waits, or whose worker is gone, at once."""

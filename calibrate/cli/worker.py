@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +11,15 @@ from dataclasses import dataclass
 from calibrate.cli import Answer
 from calibrate.cli.common import open_store
 from calibrate.cli.progress import progress
-from calibrate.errors import BadInput
+from calibrate.cli.signals import exit_code
+from calibrate.errors import BadInput, StoreError, StoreReplaced
 from calibrate.report.numbers import count
 from calibrate.report.sentences import detection as sentences
 from calibrate.workflow.detection import detect as step
 from db import Store
 from db.runs import Run
+
+EVERY = 2.0  # seconds between two looks of a worker that waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,14 @@ class WorkerDocument:
 
 
 def run(args: Namespace) -> Answer:
+    if args.wait and args.run is not None:
+        raise BadInput("--run is for one run and --wait for every run that comes: leave one of them out")
     store = open_store(args)
+    return _wait(store) if args.wait else _carry_out_all(args, store)
+
+
+def _carry_out_all(args: Namespace, store: Store) -> Answer:
+    """Carry out the runs that wait now, or the one that is named."""
     named = None if args.run is None else _find_run(store, args.run)
     runs = []
     with progress(args, "scoring", "score") as advance:
@@ -48,6 +60,39 @@ def run(args: Namespace) -> Answer:
     if named is not None and not runs:
         text += f": run {named.id} does not wait, it is {named.status}"
     return Answer(WorkerDocument(runs), text, exit_code=1 if broken else 0)
+
+
+def _wait(store: Store) -> Answer:
+    """Carry out every run that comes, one after another, until Ctrl-C or SIGTERM: the run at hand then waits again."""
+    runs: list[RunDocument] = []
+    at_hand, problem = None, ""
+    _say(f"waiting for runs of {store.name}; Ctrl-C ends it, and gives its run to another worker")
+    try:
+        while True:
+            try:
+                at_hand = step.claim(store)
+                if at_hand is not None:
+                    ended = step.carry_out(store, at_hand, gives_back=True)
+                    runs.append(RunDocument(ended.id, ended.status))
+                    _say(sentences.ended(ended.id, ended.status, ended.done, ended.total, ended.error))
+                problem = ""
+            except StoreReplaced:  # it would not come right by itself
+                raise
+            except StoreError as error:
+                if str(error) != problem:
+                    _say(f"{error}; tried again every {EVERY:g} s")
+                problem = str(error)
+            if at_hand is None or problem:
+                time.sleep(EVERY)
+    except KeyboardInterrupt as stop:
+        text = f"{count(len(runs), 'run')} carried out"
+        if at_hand is not None and (left := store.runs.get(at_hand.id)).status == "queued":
+            text += f"; {sentences.given_back(left.id, left.done, left.total)}"
+        return Answer(WorkerDocument(runs), text, exit_code=exit_code(stop))
+
+
+def _say(line: str) -> None:
+    print(f"touchstone: {line}", file=sys.stderr, flush=True)
 
 
 def _find_run(store: Store, run_id: int) -> Run:

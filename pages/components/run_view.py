@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from calibrate import registry
+from calibrate import registry, settings
 from calibrate.detectors.base import Detector
 from calibrate.engines.background import is_starting, log_path, start_worker
 from calibrate.errors import UnknownDetector
@@ -24,6 +24,8 @@ from pages import shell
 from pages.components.text import plain, visible
 
 GRACE = timedelta(seconds=20)  # a worker needs this long to start, its imports included
+QUIET = STALE / 2  # a worker is heard of twice as often, however long its batch takes
+START_ONE = "All are busy, or none runs. This starts one, on any machine that reaches the store:"
 WORDS = {
     "queued": "waiting",
     "running": "running",
@@ -35,9 +37,10 @@ WORDS = {
 
 
 def start(store: Store, run_id: int) -> None:
-    """Start a worker process for the run. A second worker finds it claimed and ends."""
+    """Start a worker process for the run, unless a pool of workers takes it. A second worker finds it claimed."""
     with shell.errors_kept("detect_problem"):
-        start_worker(store.url, run_id)
+        if settings.runs_here():
+            start_worker(store.url, run_id)
 
 
 def queue(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any], budget: float | None) -> None:
@@ -100,9 +103,10 @@ def show_going(store: Store, run: Run) -> None:
     with st.container(border=True):
         st.markdown(f"**Run {run.id}** &ensp; {scope_text(run)}")
         if is_interrupted(store, run, now):
-            _interrupted(store, run)
+            _interrupted(store, run, now)
             return
-        st.progress(min(1.0, run.done / run.total) if run.total else 0.0, text=progress_text(run, rate_of(run, now)))
+        text = progress_text(run, now, rate_of(run, now))
+        st.progress(min(1.0, run.done / run.total) if run.total else 0.0, text=text)
         stop_button(store, run)
 
 
@@ -133,7 +137,14 @@ def is_interrupted(store: Store, run: Run, now: datetime) -> bool:
         return run.heartbeat_at is not None and now - run.heartbeat_at > STALE
     if run.status != "queued" or is_starting(store.url, run.id):
         return False
+    if not settings.runs_here():
+        return now - _waits_since(run) > GRACE
     return run.started_at is not None or now - run.created_at > GRACE
+
+
+def _waits_since(run: Run) -> datetime:
+    """When the run was queued, or its last worker was heard of."""
+    return run.heartbeat_at or run.created_at
 
 
 def scope_text(run: Run) -> str:
@@ -243,9 +254,16 @@ def _seconds_taken(run: Run) -> float | None:
     return (run.finished_at - run.started_at).total_seconds()
 
 
-def progress_text(run: Run, rate: float | None = None) -> str:
+def progress_text(run: Run, now: datetime, rate: float | None = None) -> str:
     """How far a run is, given its rate in scores a second where that is known."""
-    return line(run.done, run.total, rate, "score") if run.total and run.status == "running" else "Starting a worker …"
+    if run.status == "queued" and not settings.runs_here():
+        return "Waiting for a worker …"
+    if not run.total or run.status != "running":
+        return "Starting a worker …"
+    text = line(run.done, run.total, rate, "score")
+    if run.heartbeat_at is not None and now - run.heartbeat_at > QUIET:
+        text += f" · its worker was last heard of {ago(run.heartbeat_at, now)}"
+    return text
 
 
 def rate_of(run: Run, now: datetime) -> float | None:
@@ -256,10 +274,15 @@ def rate_of(run: Run, now: datetime) -> float | None:
     return rate.per_second(now.timestamp())
 
 
-def _interrupted(store: Store, run: Run) -> None:
+def _interrupted(store: Store, run: Run, now: datetime) -> None:
     remaining = (
         f" {count(run.done)} of {count(run.total, 'score')} are kept; only the rest is computed." if run.total else ""
     )
+    if not settings.runs_here():
+        st.markdown(f":material/hourglass: **Waiting for a worker.** {waiting_text(run, now)}{remaining} {START_ONE}")
+        st.code("python -m calibrate worker --wait", language="sh")
+        st.button("Give up", on_click=stop, args=(store, run.id))
+        return
     st.markdown(f":material/warning: **Interrupted.** No worker is on it.{remaining}")
     log = log_path(store.url, run.id)
     if log.is_file() and (last_lines := log.read_text(errors="replace").strip().splitlines()[-1:]):
@@ -268,3 +291,11 @@ def _interrupted(store: Store, run: Run) -> None:
     with st.container(horizontal=True):
         st.button("Resume", type="primary", icon=":material/play_arrow:", on_click=start, args=(store, run.id))
         st.button("Give up", on_click=stop, args=(store, run.id))
+
+
+def waiting_text(run: Run, now: datetime) -> str:
+    """Why a run waits for a pool of workers."""
+    since = _waits_since(run)
+    if run.status == "running":
+        return f"The one that had it was last heard of {ago(since, now)}; the next that is free goes on with it."
+    return f"None took it for {duration((now - since).total_seconds())}."

@@ -55,7 +55,7 @@ def show_running(store: Store, run: Run) -> None:
             return
         with st.container(horizontal=True, wrap=False, vertical_alignment="center"):
             share = min(1.0, run.done / run.total) if run.total else 0.0
-            st.progress(share, text=f"Run {run.id} · {run_view.progress_text(run, run_view.rate_of(run, now))}")
+            st.progress(share, text=f"Run {run.id} · {run_view.progress_text(run, now, run_view.rate_of(run, now))}")
             run_view.stop_button(store, run)
 
 

@@ -21,6 +21,7 @@ APP = Path(__file__).parents[2] / "app.py"
 if __name__ == "__main__":
     try:
         roles.read(settings.identity().roles)
+        settings.runs_here()
     except BadInput as error:
         print(f"touchstone: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

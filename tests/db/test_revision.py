@@ -132,7 +132,8 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "runs.claim": (lambda s: s.runs.claim("other worker", now=LATER), {"runs"}),
     "runs.progress": (lambda s: s.runs.progress(1, "worker", total=9, done=1, counts={}, now=NOW), {"runs"}),
     "runs.finish": (lambda s: s.runs.finish(1, "worker", "done", now=NOW), {"runs"}),
-    "runs.requeue": (lambda s: s.runs.requeue(1, "worker"), {"runs"}),
+    "runs.beat": (lambda s: s.runs.beat(1, "worker", now=LATER), {"runs"}),
+    "runs.requeue": (lambda s: s.runs.requeue(1, "worker", now=NOW), {"runs"}),
     "runs.stop": (lambda s: s.runs.stop(1, now=NOW), {"runs"}),
     "points.save": (lambda s: s.points.save(SAVED), {"points"}),
     "certifications.start": (

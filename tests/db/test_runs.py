@@ -43,7 +43,7 @@ def test_the_run_of_a_worker_that_died_goes_to_another_and_not_back(store: Store
     assert (taken.id, taken.worker, taken.started_at) == (run, "b", NOW)
     assert not store.runs.progress(run, "dead", total=9, done=5, counts={}, now=NOW)
     store.runs.finish(run, "dead", "failed", now=NOW, error="late")
-    store.runs.requeue(run, "dead")
+    store.runs.requeue(run, "dead", now=NOW)
     assert store.runs.get(run) == taken
     assert store.runs.progress(run, "b", total=9, done=2, counts={"overlap": {"scored": 2}}, now=NOW + 2 * STALE)
     after = store.runs.get(run)
@@ -65,10 +65,28 @@ def test_stop_ends_a_waiting_run_at_once_and_a_running_one_after_its_batch(store
     assert store.runs.get(running).status == "stopped"
 
 
+def test_a_worker_that_is_heard_of_keeps_its_run(store: Store) -> None:
+    (run,) = queue(store)
+    store.runs.claim("a", now=NOW)
+    store.runs.beat(run, "a", now=NOW + STALE)
+    store.runs.beat(run, "another", now=NOW + 3 * STALE)
+    assert store.runs.claim("b", now=NOW + 2 * STALE) is None
+    assert store.runs.claim("b", now=NOW + 2 * STALE + SECOND) is not None
+
+
+def test_a_run_given_back_that_somebody_stopped_is_stopped(store: Store) -> None:
+    (run,) = queue(store)
+    store.runs.claim("a", now=NOW)
+    store.runs.stop(run, now=NOW)
+    store.runs.requeue(run, "a", now=NOW + SECOND)
+    ended = store.runs.get(run)
+    assert (ended.status, ended.worker, ended.finished_at) == ("stopped", "a", NOW + SECOND)
+
+
 def test_a_run_given_back_waits_again_and_unknown_ones_are_none(store: Store) -> None:
     first, second = queue(store, 2)
     store.runs.claim("a", now=NOW, run_id=first)
-    store.runs.requeue(first, "a")
+    store.runs.requeue(first, "a", now=NOW)
     assert (store.runs.get(first).status, store.runs.get(first).worker) == ("queued", None)
     assert [store.runs.find(key) for key in (0, -1, 99, 2**40)] == [None] * 4
     assert store.runs.find(first) == store.runs.get(first)

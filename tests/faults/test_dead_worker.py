@@ -32,6 +32,6 @@ def test_the_run_of_a_zombie_is_free_at_once(tmp_path: Path) -> None:
         for worker, freed in ((os.getpid(), []), (child, [queued.id])):
             assert store.runs.claim(f"{socket.gethostname()}:{worker}", now=now)
             assert free_dead(store) == freed
-            store.runs.requeue(queued.id, f"{socket.gethostname()}:{worker}")
+            store.runs.requeue(queued.id, f"{socket.gethostname()}:{worker}", now=now)
     finally:
         os.waitpid(child, 0)

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from calibrate import settings as environment
+from calibrate.errors import BadInput
 from calibrate.ingest import ImportReport
 from calibrate.report.sentences.compare import settings, verdict
 from calibrate.report.tables.models import columns
@@ -189,10 +191,12 @@ def run(status: Any = "running", **changed: Any) -> Run:
 
 
 def test_a_run_says_how_far_it_is_once_a_worker_has_it() -> None:
-    assert run_view.progress_text(run("queued")) == "Starting a worker …"
-    assert run_view.progress_text(run(total=0)) == "Starting a worker …"
-    assert run_view.progress_text(run()) == "0 of 100 scores"
-    assert run_view.progress_text(run(done=25), 0.5) == "25 of 100 scores · 0.5/s · about 2 min left"
+    assert run_view.progress_text(run("queued"), NOW) == "Starting a worker …"
+    assert run_view.progress_text(run(total=0), NOW) == "Starting a worker …"
+    assert run_view.progress_text(run(), NOW) == "0 of 100 scores"
+    assert run_view.progress_text(run(done=25), NOW, 0.5) == "25 of 100 scores · 0.5/s · about 2 min left"
+    quiet = run_view.progress_text(run(), NOW + timedelta(seconds=100))
+    assert quiet == "0 of 100 scores · its worker was last heard of 2 min ago"
 
 
 @pytest.mark.parametrize(
@@ -210,6 +214,42 @@ def test_a_run_says_how_far_it_is_once_a_worker_has_it() -> None:
 def test_a_run_that_nobody_works_on_is_interrupted(changed: Mapping[str, Any], gone: bool, tmp_path: Path) -> None:
     store: Any = SimpleNamespace(url=f"sqlite:///{tmp_path}/store.db")
     assert run_view.is_interrupted(store, run(**changed), LATER) is gone
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"status": "queued", "heartbeat_at": None, "created_at": LATER}, None),
+        ({"status": "queued", "heartbeat_at": None}, "None took it for 60 s."),
+        ({"status": "queued", "heartbeat_at": LATER}, None),  # given back a moment ago
+        ({"heartbeat_at": LATER - timedelta(seconds=100)}, None),
+        (
+            {"heartbeat_at": LATER - timedelta(minutes=5)},
+            "The one that had it was last heard of 5 min ago; the next that is free goes on with it.",
+        ),
+    ],
+)
+def test_a_run_that_a_pool_carries_out_waits_for_a_worker(
+    changed: Mapping[str, Any], why: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOUCHSTONE_RUNS", "workers")
+    store: Any = SimpleNamespace(url=f"sqlite:///{tmp_path}/store.db")
+    waiting = run(**changed)
+    assert run_view.is_interrupted(store, waiting, LATER) is (why is not None)
+    if why is not None:
+        assert run_view.waiting_text(waiting, LATER) == why
+    elif waiting.status == "queued":
+        assert run_view.progress_text(waiting, LATER) == "Waiting for a worker …"
+
+
+def test_where_runs_are_carried_out_is_one_of_two_words() -> None:
+    assert [environment.runs_here({"TOUCHSTONE_RUNS": word}) for word in ("", "here", "Workers ")] == [
+        True,
+        True,
+        False,
+    ]
+    with pytest.raises(BadInput, match="TOUCHSTONE_RUNS cannot be 'pool'; it is here or workers"):
+        environment.runs_here({"TOUCHSTONE_RUNS": "pool"})
 
 
 def test_a_detector_that_scored_nothing_says_why_above_the_table() -> None:

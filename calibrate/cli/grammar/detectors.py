@@ -67,3 +67,4 @@ def add(verbs: Verbs) -> None:
 
     verb = add_verb(verbs, "worker", "carry out the runs that wait in the store, then end")
     verb.add_argument("--run", type=int, metavar="ID", help="only this run")
+    verb.add_argument("--wait", action="store_true", help="stay, and carry out every run that comes, until Ctrl-C")

@@ -36,3 +36,15 @@ def retry(failures: Sequence[Failure], scope: Mapping[str, Any], params: Sequenc
 def stopped(run_id: int, done: int, total: int, verb: str = "detect") -> str:
     """Say what is in the store of a run that somebody ended, and which verb goes on with it."""
     return f"run {run_id}: {count(done)} of {count(total, 'score')} are in the store; `{verb}` goes on from there"
+
+
+def given_back(run_id: int, done: int, total: int) -> str:
+    """Say what becomes of the run of a worker that ends."""
+    progress = f"{count(done)} of {count(total, 'score')} are in the store" if total else "nothing is scored yet"
+    return f"run {run_id} waits for another worker: {progress}"
+
+
+def ended(run_id: int, status: str, done: int, total: int, error: str | None = None) -> str:
+    """Say what came of a run: "run 7 done: 100 of 100 scores"."""
+    what = error or f"{count(done)} of {count(total, 'score')}"
+    return f"run {run_id} {status}: {what}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from calibrate import registry
 from calibrate.detectors.base import Detector
 from calibrate.engines.choice import EngineChoice, choose_engine
 from calibrate.engines.run import Job, Pairs, Tally
-from calibrate.errors import BadInput, TouchstoneError
+from calibrate.errors import BadInput, StoreError, TouchstoneError
 from calibrate.runtime.planning import revision_of
 from calibrate.types import TraceFilter
+from calibrate.workflow.detection.heartbeat import beating
 from calibrate.workflow.detection.outcomes import failures, has_scores
 from calibrate.workflow.detection.scoring import Claim, score_everywhere, utc_now
 from calibrate.workflow.detection.team_workspace import workspace_of
@@ -89,25 +91,44 @@ def chosen_of(names: Sequence[str], params: Mapping[str, Any] | None = None) -> 
 def work(
     store: Store, *, run_id: int | None = None, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Run | None:
-    """Claim a waiting run (or one whose worker died) and carry it out. None when nothing waits.
+    """Claim a waiting run (or one whose worker died) and carry it out, as `carry_out` does. None when nothing waits."""
+    claimed = claim(store, run_id=run_id)
+    return None if claimed is None else carry_out(store, claimed, on_progress=on_progress)
+
+
+def claim(store: Store, *, run_id: int | None = None) -> Run | None:
+    """Take a waiting run, or one whose worker died; None when nothing waits."""
+    free_dead(store)
+    return store.runs.claim(worker_name(), now=utc_now(), run_id=run_id)
+
+
+def carry_out(
+    store: Store,
+    claimed: Run,
+    *,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    gives_back: bool = False,
+) -> Run:
+    """Carry out a run that this process has claimed.
 
     `on_progress` is called with the (trace, detector) pairs that are done and their total. On Ctrl-C the run is
-    stopped; its scores so far are in the store.
+    stopped, or with `gives_back` waits for another worker; its scores so far are in the store.
     """
-    free_dead(store)
     worker = worker_name()
-    claimed = store.runs.claim(worker, now=utc_now(), run_id=run_id)
-    if claimed is None:
-        return None
     try:
-        with using(workspace_of(store, budget=(claimed.options or {}).get("budget"))):
-            finished = _carry_out(store, claimed, worker, on_progress)
+        workspace = workspace_of(store, budget=(claimed.options or {}).get("budget"))
+        with beating(store, claimed.id, worker), using(workspace):
+            finished = _score(store, claimed, worker, on_progress)
         status: RunStatus = "stopped"
         if finished:
             status = "incomplete" if failures(store.runs.get(claimed.id)) else "done"
         store.runs.finish(claimed.id, worker, status, now=utc_now())
     except KeyboardInterrupt:
-        store.runs.finish(claimed.id, worker, "stopped", now=utc_now())
+        if gives_back:
+            with suppress(StoreError):  # without its heartbeat it is free soon
+                store.runs.requeue(claimed.id, worker, now=utc_now())
+        else:
+            store.runs.finish(claimed.id, worker, "stopped", now=utc_now())
         raise
     except TouchstoneError as error:
         store.runs.finish(claimed.id, worker, "failed", now=utc_now(), error=str(error))
@@ -123,13 +144,13 @@ def free_dead(store: Store) -> list[int]:
     for waiting in store.runs.recent():
         host, _, pid = (waiting.worker or "").rpartition(":")
         if waiting.status == "running" and host == socket.gethostname() and not _is_alive(int(pid)):
-            store.runs.requeue(waiting.id, str(waiting.worker))
+            store.runs.requeue(waiting.id, str(waiting.worker), now=utc_now())
             freed.append(waiting.id)
     return freed
 
 
-def _carry_out(store: Store, claimed: Run, worker: str, show: Callable[[int, int], None]) -> bool:
-    """Carry out a claimed run. Returns False if it was stopped before its end."""
+def _score(store: Store, claimed: Run, worker: str, show: Callable[[int, int], None]) -> bool:
+    """Score the traces of a claimed run. Returns False if it was stopped before its end."""
     detectors = [registry.make(spec["name"], spec["params"]) for spec in claimed.detectors]
     idle = {d.name: why for d in detectors if (why := d.unavailable()) is not None}
     jobs = [_make_job(store, detector) for detector in detectors if detector.name not in idle]

@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait as wait_for_any
 
+from calibrate.backends.weights import threads
 from calibrate.engines.parallel import Outcome, Worker
 from calibrate.engines.run import Pairs, Tally
 from calibrate.errors import TouchstoneError
@@ -22,7 +23,7 @@ Result = tuple[Mapping[str, Tally], float]
 
 
 class ProcessPool:
-    """`workers` processes, each with the Worker that `make_worker` makes there. It and its result need no sharing.
+    """`workers` processes, each with the Worker that `make_worker` makes there.
 
     The processes are forked from a server that has imported what they need: they start at once, and share that memory.
     """
@@ -76,9 +77,9 @@ class ProcessPool:
         context = multiprocessing.get_context(method)
         if method == "forkserver":
             context.set_forkserver_preload([self._preload])
-        threads = max(1, (os.cpu_count() or 1) // self.workers)
+        threads_each = max(1, threads() // self.workers)
         return ProcessPoolExecutor(
-            self.workers, mp_context=context, initializer=_prepare, initargs=(self._make_worker, threads)
+            self.workers, mp_context=context, initializer=_prepare, initargs=(self._make_worker, threads_each)
         )
 
 
@@ -86,11 +87,11 @@ _worker: Worker | None = None
 _problem: TouchstoneError | None = None
 
 
-def _prepare(make_worker: Callable[[], Worker], threads: int) -> None:
+def _prepare(make_worker: Callable[[], Worker], threads_each: int) -> None:
     global _worker, _problem
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C reaches every process; the parent decides
     threading.Thread(target=_end_with_parent, name="end with the parent", daemon=True).start()
-    os.environ["TOUCHSTONE_THREADS"] = str(threads)
+    os.environ["TOUCHSTONE_THREADS"] = str(threads_each)
     try:
         _worker = make_worker()
     except Exception as error:

@@ -68,7 +68,11 @@ def scores(store: Store) -> int:
         return connection.scalar(select(func.count()).select_from(ScoreRow)) or 0
 
 
-def test_it_scores_draws_and_looks_and_the_second_time_nothing_is_left(live: Store) -> None:
+@pytest.mark.parametrize("engine", ["local", "processes"])
+def test_it_scores_draws_and_looks_and_the_second_time_nothing_is_left(
+    live: Store, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOUCHSTONE_ENGINE", engine)
     now = utc_now()
     done = step.weekly(live, size=20, now=now)
     assert done.scored == (step.Scored(NAME, 60, 0),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -66,9 +66,17 @@ class Pools(Aggregate):
         return np.array([row[0] for row in rows], dtype=np.int64), [str(row[1]) for row in rows]
 
     def scores(
-        self, where: TraceFilter, at: Moment, configs: Sequence[int]
+        self,
+        where: TraceFilter,
+        at: Moment,
+        configs: Sequence[int],
+        *,
+        on_rows: Callable[[int], None] = lambda rows: None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The keys of the matching traces, in key order, and their scores: one column a configuration, NaN for none."""
+        """The keys of the matching traces, in key order, and their scores: one column a configuration, NaN for none.
+
+        `on_rows` is told now and then how many are read; it ends the reading by raising.
+        """
         each = [aliased(ScoreRow) for _ in configs]
         columns: list[Any] = [TraceRow.id, *(score.value for score in each)]
         query: sa.Select[*tuple[Any, ...]] = select(*columns).select_from(TraceRow).where(*_then(where, at))
@@ -76,7 +84,7 @@ class Pools(Aggregate):
             match = sa.and_(score.config_id == config, score.content_hash == TraceRow.content_hash)
             query = query.outerjoin(score, sa.and_(match, score.scored_at <= at.time))
         with self._reading() as connection:
-            keys, scores = read_numbers(connection, query)
+            keys, scores = read_numbers(connection, query, on_rows)
         # Sorted here: a database that may choose its own order joins a million rows faster.
         order = np.argsort(keys)
         return keys[order], scores[order]

@@ -11,6 +11,8 @@ from typing import Any, Self
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, user
 from calibrate.cli.output import table
+from calibrate.cli.progress import Advance, progress
+from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences import drawing, imports, labels
@@ -129,7 +131,9 @@ def run(args: Namespace) -> Answer:
     pace = team_pace(store) if args.minutes is not None else None
     size = _size(args, pace, sharing)
     halfwidth = _halfwidth(store, where, args, size)
-    sample, why_random = _draw(store, where, args, size, now=at)
+    stopped = when_stopped(lambda: "no sample was drawn; the same command draws it")
+    with stopped, progress(args, "ranking") as advance:
+        sample, why_random = _draw(store, where, args, size, advance, now=at)
     if sharing.mode != "everyone":
         sharing = assign(store, sample, sharing.mode, overlap=sharing.overlap, by=user(), now=at)
     text = (
@@ -183,7 +187,9 @@ def _halfwidth(store: Store, where: TraceFilter, args: Namespace, size: int) -> 
     return plan.halfwidth.get(design, plan.halfwidth["random"])
 
 
-def _draw(store: Store, where: TraceFilter, args: Namespace, size: int, *, now: datetime) -> tuple[Sample, str | None]:
+def _draw(
+    store: Store, where: TraceFilter, args: Namespace, size: int, advance: Advance, *, now: datetime
+) -> tuple[Sample, str | None]:
     """Draw the sample. Also returns why it is random where the usual design, octave, was not possible."""
 
     def draw(design: str) -> Sample:
@@ -198,6 +204,7 @@ def _draw(store: Store, where: TraceFilter, args: Namespace, size: int, *, now: 
             now=now,
             cut=_parse_cut(store, args.cut) if args.cut else None,
             fresh=design == "fresh-flagged",
+            on_progress=advance,
         )
 
     if args.design != "auto":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,27 @@ HEADER = 19  # bytes before the first row of a binary COPY; two follow the last
 
 
 def read_numbers(
-    connection: Connection, query: sa.Select[*tuple[Any, ...]]
+    connection: Connection,
+    query: sa.Select[*tuple[Any, ...]],
+    on_rows: Callable[[int], None] = lambda rows: None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The first column of a query, which is a key, and the others, one column each, NaN for NULL; in no order."""
+    """The first column of a query, which is a key, and the others, one column each, NaN for NULL; in no order.
+
+    `on_rows` is told now and then how many are read; it ends the reading by raising.
+    """
     width = len(query.selected_columns) - 1
     read = _copied if connection.dialect.name == "postgresql" else _streamed
     keys, values = [np.empty(0, np.int64)], [np.empty((0, width))]
-    for some_keys, some_values in read(connection, query, width):
-        keys.append(some_keys)
-        values.append(some_values)
+    done = 0
+    with closing(read(connection, query, width)) as parts:
+        for some_keys, some_values in parts:
+            keys.append(some_keys)
+            values.append(some_values)
+            on_rows(done := done + len(some_keys))
     return np.concatenate(keys), np.concatenate(values)
 
 
-_Chunks = Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]
+_Chunks = Generator[tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
 def _streamed(connection: Connection, query: sa.Select[*tuple[Any, ...]], width: int) -> _Chunks:

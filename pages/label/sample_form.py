@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import streamlit as st
 
 from calibrate.report.numbers import count, share
 from calibrate.report.sentences import drawing
 from calibrate.stats.sampling import designs
-from calibrate.types import TraceFilter
+from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.labelling import assignment
 from calibrate.workflow.labelling.assignment import OVERLAP
 from calibrate.workflow.sampling import pace as pacing
@@ -17,6 +19,7 @@ from calibrate.workflow.sampling import sample as step
 from db import Store
 from db.labelling.assignments import Assignment
 from pages import shell
+from pages.components.draw_job import SOON, DrawJob
 from pages.components.text import plain
 from pages.label.pool import PoolView, choose_pool, show_pool, view_of
 from pages.label.sample_design import Choice, choose_other, choose_plain, strata_of
@@ -44,30 +47,58 @@ class Order:
 
 def draw(order: Order) -> None:
     """Draw the sample. A second press finds the name taken and draws nothing."""
-    state, store = st.session_state, shell.store()
-    with shell.errors_kept("draw_problem"):
+    if going() is not None:
+        return
+    state, store, now, user = st.session_state, shell.store(), shell.now(), shell.user()
+    name, seed = state["draw_name"].strip(), state["draw_seed"]
+
+    def work(on_progress: Callable[[int, int], None]) -> Sample:
         drawn = step.draw(
             store,
-            state["draw_name"].strip(),
+            name,
             size=order.size,
             design=order.choice.design,
             by=order.choice.by,
             where=order.where,
-            seed=state["draw_seed"],
-            now=shell.now(),
+            seed=seed,
+            now=now,
             cut=order.choice.cut,
             fresh=order.choice.fresh,
+            on_progress=on_progress,
         )
         if order.sharing.mode != "everyone":
-            overlap, by = order.sharing.overlap, shell.user()
-            assignment.assign(store, drawn, order.sharing.mode, overlap=overlap, by=by, now=shell.now())
-        state["sample_at_hand"] = state["draw_done"] = drawn.name
-        st.query_params.pop("sample", None)
-        for key in ("draw_name", "draw_size"):
-            state.pop(key, None)
+            assignment.assign(store, drawn, order.sharing.mode, overlap=order.sharing.overlap, by=user, now=now)
+        return drawn
+
+    job = state["draw_job"] = DrawJob(work)
+    job.wait(SOON)
+    if not job.running:
+        finish()
 
 
-def form(store: Store, *, primary: bool) -> None:
+def going() -> DrawJob | None:
+    """The draw that is under way in this session."""
+    job: DrawJob | None = st.session_state.get("draw_job")
+    return job if job is not None and job.running else None
+
+
+def finish() -> None:
+    """Take over what a draw that is over has drawn, before the form is shown."""
+    state = st.session_state
+    job: DrawJob | None = state.pop("draw_job", None)
+    if job is None:
+        return
+    with shell.errors_kept("draw_problem"):
+        if drawn := job.sample():
+            state["sample_at_hand"] = state["draw_done"] = drawn.name
+            st.query_params.pop("sample", None)
+            for key in ("draw_name", "draw_size"):
+                state.pop(key, None)
+    state["draw_stopped"] = job.stopped
+
+
+def form(store: Store, *, primary: bool, busy: bool) -> None:
+    """The form; while a draw is `busy` it keeps what was chosen, and draws nothing."""
     front, advanced = st.container(), st.expander("Advanced", icon=":material/tune:")
     with advanced:
         left, right = st.columns([5, 4], gap="large")
@@ -80,11 +111,18 @@ def form(store: Store, *, primary: bool) -> None:
     with right:
         show_pool(pool, where)
     with front, shell.guarded():
-        _fill(store, pool, where, other, details, primary=primary)
+        _fill(store, pool, where, other, details, primary=primary, busy=busy)
 
 
 def _fill(
-    store: Store, pool: PoolView, where: TraceFilter, other: Choice | None, details: object, *, primary: bool
+    store: Store,
+    pool: PoolView,
+    where: TraceFilter,
+    other: Choice | None,
+    details: object,
+    *,
+    primary: bool,
+    busy: bool,
 ) -> None:
     """The form's front, once the window and the design of Advanced are known."""
     shell.show_kept_error("draw_problem")
@@ -116,7 +154,8 @@ def _fill(
     st.caption(f"{plain(drawing.pace(pace))}. {expected.basis if expected else ''}")
     text = f"Draw all {count(n)}" if n == total else f"Draw {count(n)} of {count(total)}"
     order = Order(where, choice, n, sharing)
-    st.button(text, type="primary" if primary else "secondary", icon=":material/casino:", on_click=draw, args=(order,))
+    kind: Literal["primary", "secondary"] = "primary" if primary else "secondary"
+    st.button(text, type=kind, icon=":material/casino:", disabled=busy, on_click=draw, args=(order,))
 
 
 def _promise(n: int, pace: pacing.Pace, expected: Expected | None, people: int, sharing: Assignment) -> str:

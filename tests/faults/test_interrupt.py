@@ -27,30 +27,35 @@ from tests.workflow.week.test_weekly import NAME, log
 ROOT = Path(__file__).parents[2]
 # Every score takes a while, and every page that an export reads, so that the signal comes in the middle.
 SLOW = """
-import sys, time
+import pathlib, sys, time
 from calibrate.cli import main
 from calibrate.detectors import token_overlap
-import db.labels, db.scores, db.upkeep.rows
+import db.labels, db.scores, db.tables.numbers, db.upkeep.rows
 def slow(of, name):
     quick = getattr(of, name)
     def each(*args, **kwargs):
         for item in quick(*args, **kwargs):
             time.sleep(0.05)
+            pathlib.Path(BEGAN).touch()
             yield item
     setattr(of, name, each)
 slow(token_overlap.TokenOverlap, "score")
 slow(db.scores.Scores, "outcomes")
 slow(db.labels.Labels, "export")
 slow(db.upkeep.rows.Snapshot, "rows")
+slow(db.tables.numbers, "_streamed")
+db.tables.numbers.CHUNK = 4
 sys.exit(main(sys.argv[1:]))
 """
 
 
-def interrupt(url: str, *verb: str, once: Callable[[], object]) -> str:
-    """Start a verb and press Ctrl-C as soon as `once` is true. Returns what it says."""
+def interrupt(url: str, *verb: str, once: Callable[[], object] | None = None) -> str:
+    """Start a verb and press Ctrl-C as soon as `once` is true, or something slow began. Returns what it says."""
+    began = Path(url.removeprefix("sqlite:///")).parent / "began"
+    once = once or began.exists
     # A shell's background job ignores SIGINT, and so would what it starts.
     interruptible = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
-    command = [sys.executable, "-c", SLOW, *verb, "--store", url]
+    command = [sys.executable, "-c", SLOW.replace("BEGAN", repr(str(began))), *verb, "--store", url]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=interruptible)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None and not once():
@@ -134,3 +139,12 @@ def test_a_stopped_recalibration_is_a_stopped_run_that_goes_on(
     assert store.runs.get(2).status == "stopped"
     main(["recalibrate", "--dry-run", "--store", store.url])
     assert store.runs.get(3).counts[NAME]["scored"] == 100 - scores
+
+
+def test_a_stopped_draw_draws_no_sample(store: Store) -> None:
+    fill(store, *drawn(400))
+    words = ("sample", "w47", "--design", "octave", "--since", "all", "--seed", "1")
+    assert "stopped; no sample was drawn; the same command draws it" in interrupt(store.url, *words)
+    assert store.samples.list() == []
+    assert main([*words, "--store", store.url]) == 0
+    assert [sample.name for sample in store.samples.list()] == ["w47"]

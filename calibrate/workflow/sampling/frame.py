@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +25,13 @@ Floats = NDArray[np.float64]
 EVERYTHING, FLAGGED = "all", "flagged"
 ENOUGH_SCORED = 0.5
 """The share of the window that must have a score before octave is the design to take."""
+
+
+OnRows = Callable[[int], None]
+
+
+def quietly(rows: int) -> None:
+    """Nobody wants to know how many rows are read."""
 
 
 class NoStrata(BadInput):
@@ -73,10 +81,13 @@ def scored_configs(store: Store) -> list[Config]:
     )
 
 
-def ranked(store: Store, where: TraceFilter, at: Moment) -> Ranked:
-    """Rank the window's traces by suspicion. Raises NoStrata if they have no scores, or scores that do not differ."""
+def ranked(store: Store, where: TraceFilter, at: Moment, on_rows: OnRows = quietly) -> Ranked:
+    """Rank the window's traces by suspicion. Raises NoStrata if they have no scores, or scores that do not differ.
+
+    `on_rows` is told now and then how many traces are read; it ends the ranking by raising.
+    """
     configs = scored_configs(store)
-    keys, scores = store.pools.scores(where, at, [config.id for config in configs])
+    keys, scores = store.pools.scores(where, at, [config.id for config in configs], on_rows=on_rows)
     if not len(keys) or np.isnan(scores).all():
         raise NoStrata(
             "no trace of the window has a score to rank it by: score the window first (`detect DETECTOR --all`, or "
@@ -90,9 +101,9 @@ def ranked(store: Store, where: TraceFilter, at: Moment) -> Ranked:
     return Ranked(keys, scores[:, list(varied)], tuple(configs[i] for i in varied), tuple(varied.values()))
 
 
-def octave(store: Store, where: TraceFilter, at: Moment) -> Frame:
+def octave(store: Store, where: TraceFilter, at: Moment, on_rows: OnRows = quietly) -> Frame:
     """Strata by the mean z-score over all detectors."""
-    ranking = ranked(store, where, at)
+    ranking = ranked(store, where, at, on_rows)
     values = ranking.values
     configs = tuple(
         RankedBy(config.id, config.name, scale.sign, scale.mean, scale.sd)
@@ -101,10 +112,10 @@ def octave(store: Store, where: TraceFilter, at: Moment) -> Frame:
     return _make_bands(ranking.keys, values, octaves(values), SampleOptions(configs=configs))
 
 
-def uncertain(store: Store, where: TraceFilter, at: Moment, cut: Cut) -> Frame:
+def uncertain(store: Store, where: TraceFilter, at: Moment, cut: Cut, on_rows: OnRows = quietly) -> Frame:
     """Strata by nearness to a threshold of one detector, in ranks."""
     config = config_of(store, cut)
-    keys, values = _scores_of(store, where, at, config)
+    keys, values = _scores_of(store, where, at, config, on_rows)
     return _make_bands(keys, values, octaves_around(values, cut.threshold), SampleOptions(cut=_record_cut(config, cut)))
 
 
@@ -171,8 +182,10 @@ def config_of(store: Store, cut: Cut) -> Config:
     return config
 
 
-def _scores_of(store: Store, where: TraceFilter, at: Moment, config: Config) -> tuple[Ints, Floats]:
-    keys, scores = store.pools.scores(where, at, [config.id])
+def _scores_of(
+    store: Store, where: TraceFilter, at: Moment, config: Config, on_rows: OnRows = quietly
+) -> tuple[Ints, Floats]:
+    keys, scores = store.pools.scores(where, at, [config.id], on_rows=on_rows)
     values = scores[:, 0]
     if len(keys) and np.isnan(values).all():
         raise BadInput(

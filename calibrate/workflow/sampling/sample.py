@@ -97,12 +97,15 @@ def draw(
     now: datetime,
     cut: Cut | None = None,
     fresh: bool = False,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Sample:
     """Draw and store a sample. Its members are in random order, so that a half-labelled sample is half a sample.
 
     `design` is one of sampling.DESIGNS. `by` is what a stratified sample is stratified by; `cut` the threshold that an
     uncertain sample is near to and that flags a fresh-flagged one; with `fresh`, of the flagged traces only those
-    without a label and in no sample. Raises BadInput for an unknown design, a bad size, a taken name, an empty pool;
+    without a label and in no sample. `on_progress` is told how many traces of the pool are ranked, where scores rank
+    them, and at last that all are: it ends the draw, of which nothing is kept, by raising.
+    Raises BadInput for an unknown design, a bad size, a taken name, an empty pool;
     NoStrata for a pool that is not scored, or holds more strata than `size`.
     """
     _check(name, size, design, by, seed, cut)
@@ -112,7 +115,8 @@ def draw(
     undated = store.traces.undated(where)
     if not store.traces.count(where, limit=1):
         raise _empty(undated, where)
-    pool = _pool(store, design, where, at, by=by, cut=cut, fresh=fresh)
+    total = store.traces.count(where) if design in ("octave", "uncertain") else 0
+    pool = _pool(store, design, where, at, by=by, cut=cut, fresh=fresh, on_rows=lambda rows: on_progress(rows, total))
     if size < len(pool.strata):
         n = len(pool.strata)
         raise frame.NoStrata(f"{n} strata need at least {n} labels, one each: --size {size} leaves some out")
@@ -124,6 +128,7 @@ def draw(
         strata[stratum] = (population, len(drawn))
         members += [Member(pk, len(drawn) / population, stratum) for pk in drawn]
     members = [members[i] for i in rng.permutation(len(members))]
+    on_progress(total, total)
     return store.samples.add(
         name,
         design=design,
@@ -149,7 +154,15 @@ class _Pool:
 
 
 def _pool(
-    store: Store, design: str, where: TraceFilter, at: Moment, *, by: str | None, cut: Cut | None, fresh: bool
+    store: Store,
+    design: str,
+    where: TraceFilter,
+    at: Moment,
+    *,
+    by: str | None,
+    cut: Cut | None,
+    fresh: bool,
+    on_rows: frame.OnRows = frame.quietly,
 ) -> _Pool:
     """Without scores the traces are not even listed: the store draws among them."""
     if design in ("random", "stratified"):
@@ -163,9 +176,9 @@ def _pool(
 
         return _Pool(strata, looked_up, SampleOptions())
     if cut is None:
-        listing = frame.octave(store, where, at)
+        listing = frame.octave(store, where, at, on_rows)
     elif design == "uncertain":
-        listing = frame.uncertain(store, where, at, cut)
+        listing = frame.uncertain(store, where, at, cut, on_rows)
     else:
         listing = frame.flagged(store, where, at, cut, fresh=fresh)
         if not len(listing.keys):

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -214,6 +214,21 @@ def test_the_verb_serves_until_it_is_told_to_end(store: Store, how: signal.Signa
         assert running.wait(timeout=20) == code
         assert running.stderr is not None
         assert running.stderr.read() == ""
+
+
+@pytest.mark.both_databases
+def test_two_servers_answer_alike_and_know_a_release_at_once(store_url: str) -> None:
+    """Neither keeps anything: a runtime may ask the one now, and the other with the ETag of the first."""
+    with closing(open_store(store_url)) as store, process(store) as (_, one), process(store) as (_, other):
+        etag = ""
+        for policy in ("manual:0.4", "manual:0.5"):
+            document = publish(store, policy).document.encode()
+            first, second = (server.ask("/thresholds/active.json", If_None_Match=etag) for server in (one, other))
+            assert (first.status, first.body) == (second.status, second.body) == (200, document)
+            told = [{**reply.headers, "date": ""} for reply in (first, second)]
+            assert told[0] == told[1]
+            etag = first.headers["etag"]
+            assert other.ask("/thresholds/active.json", If_None_Match=etag).status == 304
 
 
 def test_a_port_that_is_taken_is_said_in_a_sentence() -> None:

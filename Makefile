@@ -75,7 +75,7 @@ bench: $(VENV)/ready-tests browser
 
 # Ten million traces on PostgreSQL and a million on SQLite: half an hour, and 25 GB of disk in the folder for temporary files.
 bench-size: $(VENV)/ready-tests
-	@$(BIN)/python tests/bench/bench_size.py --postgresql 10000000 --sqlite 1000000 $(ARGS)
+	@$(BIN)/python docs/make_performance.py size
 
 $(VENV)/ready-docs: $(VENV)/ready docs/requirements.txt
 	@$(PIP) install -q -r docs/requirements.txt

@@ -17,8 +17,8 @@ from sqlalchemy.orm import aliased
 
 from calibrate.types import TraceFilter
 from db.engine import Aggregate, Ts
-from db.tables import ConfigRow, DrawnRow, GoldRow, MemberRow, SampleRow, ScoreRow, SourceRow, TraceRow
-from db.tables.filters import conditions
+from db.tables import ConfigRow, DrawnRow, MemberRow, SampleRow, ScoreRow, SourceRow, TraceRow
+from db.tables.filters import conditions, is_labelled
 from db.tables.numbers import read_numbers
 
 BLANKS = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u3000"  # of those that str.strip takes off, what occurs
@@ -54,7 +54,10 @@ class Coverage(Aggregate):
         self, *, sample_id: int | None = None, labelled: bool = False, config_id: int | None = None
     ) -> dict[int, Tally]:
         """How each configuration scored the members of a sample, the labelled traces, or all."""
-        contents = _contents(sample_id, labelled).subquery()
+        chosen = _contents(sample_id, labelled)
+        contents: Any = chosen.subquery()
+        if sample_id is not None or labelled:  # few: listed first, and their scores are looked up
+            contents = chosen.cte("contents").prefix_with("MATERIALIZED")
         # Every refusal quotes its own sentence; they count as one.
         reason = sa.case((ScoreRow.status == "refusal", None), else_=ScoreRow.reason).label("why")
         query = select(ScoreRow.config_id, ScoreRow.status, reason, func.count(), func.max(ScoreRow.scored_at))
@@ -148,7 +151,7 @@ def _contents(sample_id: int | None, labelled: bool) -> sa.Select[int, str]:
     query = select(TraceRow.id, TraceRow.content_hash)
     if sample_id is not None:
         return query.join(MemberRow, MemberRow.trace_pk == TraceRow.id).where(MemberRow.sample_id == sample_id)
-    return query.join(GoldRow, GoldRow.trace_pk == TraceRow.id) if labelled else query
+    return query.where(is_labelled()) if labelled else query
 
 
 def _presence() -> dict[str, sa.Case[int]]:

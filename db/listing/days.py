@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy import Engine, Select, func, select
 
 from calibrate.types import TraceFilter
-from db.tables import GoldRow, TraceDayRow, TraceRow
-from db.tables.filters import conditions, day_of, value_of
+from db.tables import TraceDayRow, TraceRow
+from db.tables.filters import conditions, day_of, is_labelled, value_of
 
 COUNTED = ("day", "model", "operation")
 UNDATED = ""  # the day of traces without a time
@@ -50,7 +50,7 @@ def _parts(engine: Engine, where: TraceFilter) -> Iterator[Select[*tuple[Any, ..
         edge = replace(plain, since=since, until=until, undated=False)
         yield _rows(engine, 1).where(*conditions(edge))
     if where.label == "unlabelled":
-        yield _rows(engine, -1).join(GoldRow, GoldRow.trace_pk == TraceRow.id).where(*conditions(plain))
+        yield _rows(engine, -1).where(is_labelled(), *conditions(plain))
     if where.unpurged_at:
         gone = conditions(replace(where, unpurged_at=None))
         yield _rows(engine, -1).where(TraceRow.purged_at.is_not(None), TraceRow.purged_at <= where.unpurged_at, *gone)

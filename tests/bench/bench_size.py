@@ -1,6 +1,6 @@
 """The store at size: every query of the pages at 100,000 traces and at many more, draws, imports.
 
-    python tests/bench/bench_size.py [--postgresql 1000000] [--sqlite 1000000] [--folder DIR] [--keep]
+    python tests/bench/bench_size.py [--postgresql 10000000] [--sqlite 1000000] [--small 100000] [--folder DIR]
 
 Stores of a small and of the given size are generated in the database, with scores of three detectors for every trace,
 labels, decisions and statistics. Each query runs a few times on both; the table has medians, and the growth from the
@@ -113,7 +113,7 @@ def seconds(call: Callable[[], object], rounds: int = ROUNDS) -> tuple[float, fl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--postgresql", type=int, default=1_000_000)
+    parser.add_argument("--postgresql", type=int, default=10_000_000)
     parser.add_argument("--sqlite", type=int, default=1_000_000)
     parser.add_argument("--small", type=int, default=SMALL)
     parser.add_argument("--folder", type=Path, help="where the stores are made; default: a temporary folder")

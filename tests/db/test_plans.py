@@ -87,6 +87,7 @@ READS: dict[str, Callable[[Store], object]] = {
     "scores.members": lambda s: s.scores.members(1, 1),
     "coverage.tallies of the labelled": lambda s: s.coverage.tallies(labelled=True),
     "coverage.tallies of a sample": lambda s: s.coverage.tallies(sample_id=1),
+    "coverage.fields of the labelled": lambda s: s.coverage.fields(labelled=True),
     "coverage.fields of a sample": lambda s: s.coverage.fields(sample_id=1),
     "coverage.draw": lambda s: s.coverage.draw(1, MONTH, 50, rng=rng()),
     "pools.moment": lambda s: s.pools.moment(),

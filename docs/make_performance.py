@@ -19,6 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BENCHES = ROOT / "tests" / "bench"
 PAGE = ROOT / "docs" / "performance.md"
+PICTURE = ROOT / "docs" / "images" / "scaling.svg"
+CAPTION = "Time of every query against the size of the store; in red those that must read all"
 LARGE = "size"  # takes a store of millions: `make bench-size`
 HEAD = (
     "# Performance\n\n"
@@ -48,14 +50,16 @@ def _run(name: str) -> tuple[str, bool]:
     """Run a bench. Returns its section, and whether it met its targets."""
     path = BENCHES / f"bench_{name}.py"
     started = time.monotonic()
-    done = subprocess.run([sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+    words = [sys.executable, str(path), *(["--picture", str(PICTURE)] if name == LARGE else [])]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
     seconds = time.monotonic() - started
     print(done.stdout, flush=True)
     about = (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0].split("\nRun: ")[0]
     met = done.returncode == 0
     output = "\n".join(line for line in done.stdout.strip().splitlines() if "Warning" not in line)
     run = f"Run on {datetime.now(UTC):%Y-%m-%d}, {_machine()}, in {seconds:,.0f} s. {'Met' if met else 'Missed'}."
-    return f"{about}\n\n{run}\n\n```text\n{output}\n```\n", met
+    picture = f"\n\n![{CAPTION}]({PICTURE.relative_to(PAGE.parent)})" if name == LARGE else ""
+    return f"{about}\n\n{run}{picture}\n\n```text\n{output}\n```\n", met
 
 
 def _machine() -> str:

@@ -1,10 +1,11 @@
 """The store at size: every query of the pages at 100,000 traces and at many more, draws, imports.
 
-    python tests/bench/bench_size.py [--postgresql 10000000] [--sqlite 1000000] [--small 100000] [--folder DIR]
+    python tests/bench/bench_size.py [--postgresql 1000000] [--sqlite 1000000] [--folder DIR] [--picture FILE.svg]
 
-Stores of a small and of the given size are generated in the database, with scores of three detectors for every trace,
-labels, decisions and statistics. Each query runs a few times on both; the table has medians, and the growth from the
-small store to the large one. What must read all is marked: its growth is that of the store. 0 leaves a database out.
+Stores of 100,000 traces, of ten times as many, and so on up to the given size are generated in the database, with
+scores of three detectors for every trace, labels and statistics. Each query runs a few times on each; the table has
+medians, and the growth from the smallest store to the largest. What must read all is marked: its growth is that of the
+store. 0 leaves a database out.
 """
 
 from __future__ import annotations
@@ -54,6 +55,10 @@ class Query:
     name: str
     call: Callable[[Store], object]
     reads_all: str = ""
+
+
+Grid = dict[int, dict[Query, tuple[float, float]]]
+"""By size: each query's median and slowest time, in seconds."""
 
 
 def labelled(state: Any) -> TraceFilter:
@@ -117,47 +122,86 @@ def main() -> None:
     parser.add_argument("--sqlite", type=int, default=1_000_000)
     parser.add_argument("--small", type=int, default=SMALL)
     parser.add_argument("--folder", type=Path, help="where the stores are made; default: a temporary folder")
+    parser.add_argument("--picture", type=Path, help="draw time against size, both logarithmic, into this file")
     given = parser.parse_args()
     failed: list[str] = []
+    grids: dict[str, Grid] = {}
     with tempfile.TemporaryDirectory(dir=given.folder) as passing:
         for kind in ("sqlite", "postgresql"):
             if large := getattr(given, kind):
-                failed += bench(kind, Path(passing) / kind, given.small, large)
+                failed += bench(kind, Path(passing) / kind, given.small, large, grids)
+    if given.picture:
+        draw(grids, given.picture)
     if failed:
         raise SystemExit("not within its aim: " + "; ".join(failed))
 
 
-def bench(kind: str, folder: Path, small: int, large: int) -> list[str]:
+def bench(kind: str, folder: Path, small: int, large: int, grids: dict[str, Grid]) -> list[str]:
     folder.mkdir()
     failed: list[str] = []
+    grid = grids[kind] = {}
     with size_store.server(kind, folder) as url_of:
-        measured = []
-        for size in (small, large):
+        for size in sizes_between(small, large):
             began = time.perf_counter()
             url = url_of(f"n{size}")
             size_store.build(url, size)
             print(f"\n{kind}: {size:,} traces made in {time.perf_counter() - began:.0f} s", flush=True)
             with closing(open_store(url)) as store:
-                measured.append({query: seconds(lambda query=query: query.call(store)) for query in QUERIES})  # type: ignore[misc]
-        failed += growth_table(kind, small, large, *measured)
+                grid[size] = {query: seconds(lambda query=query: query.call(store)) for query in QUERIES}  # type: ignore[misc]
+        failed += growth_table(kind, grid)
         failed += draws(kind, url, large)
         failed += imports(kind, url_of("imported"), folder)
     return failed
 
 
-def growth_table(kind: str, small: int, large: int, before: dict[Query, Any], after: dict[Query, Any]) -> list[str]:
+def sizes_between(small: int, large: int) -> list[int]:
+    """The small size, ten times as much and so on, and the large one."""
+    sizes = [small]
+    while sizes[-1] * 10 < large:
+        sizes.append(sizes[-1] * 10)
+    return sorted({*sizes, large})
+
+
+def growth_table(kind: str, grid: Grid) -> list[str]:
     failed = []
-    print(f"\n| page | query | {small:,}: ms | {large:,}: ms | slowest, ms | growth |\n|---|---|---|---|---|---|")
+    sizes = sorted(grid)
+    heads = " | ".join(f"{size:,}: ms" for size in sizes)
+    print(f"\n| page | query | {heads} | slowest, ms | growth |\n|---|---|{'---|' * len(sizes)}---|---|")
     for query in QUERIES:
-        (base, _), (now, slowest) = before[query], after[query]
+        base, (now, slowest) = grid[sizes[0]][query][0], grid[sizes[-1]][query]
         # Below 20 ms nobody notices, and the clock is most of it.
         grown = now / max(base, 0.02) if now > 0.02 else 1.0
         note = f" (reads {query.reads_all})" if query.reads_all else ""
-        row = (query.page, query.name + note, f"{base * 1e3:.1f}", f"{now * 1e3:.1f}", f"{slowest * 1e3:.1f}")
+        times = [f"{grid[size][query][0] * 1e3:.1f}" for size in sizes]
+        row = (query.page, query.name + note, *times, f"{slowest * 1e3:.1f}")
         print(f"| {' | '.join(row)} | {now / base:.1f} |", flush=True)
         if not query.reads_all and (grown > GROWTH or slowest > PAGE_SECONDS):
             failed.append(f"{kind}: {query.page}, {query.name}: {now:.2f} s, {grown:.1f} x")
     return failed
+
+
+def draw(grids: dict[str, Grid], path: Path) -> None:
+    """A panel per database, a line per query: red and named what must read all."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, len(grids), figsize=(5.5 * len(grids), 4.2), sharey=True, squeeze=False)
+    for panel, (kind, grid) in zip(panels[0], grids.items(), strict=True):
+        sizes = sorted(grid)
+        for query in sorted(QUERIES, key=lambda query: bool(query.reads_all)):
+            times = [grid[size][query][0] for size in sizes]
+            color = "#b3562a" if query.reads_all else "#8a8f98"
+            panel.plot(sizes, times, color=color, marker="o", markersize=3, linewidth=1.2)
+            if query.reads_all:
+                panel.annotate(query.name, (sizes[-1], times[-1]), fontsize=6, ha="right", va="bottom")
+        panel.axhline(PAGE_SECONDS, color="#444444", linewidth=0.8, linestyle="--")
+        panel.set(xscale="log", yscale="log", title=kind, xlabel="traces in the store")
+        panel.grid(visible=True, linewidth=0.3)
+    panels[0][0].set_ylabel("seconds (median)")
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
 
 
 def draws(kind: str, url: str, size: int) -> list[str]:

@@ -61,6 +61,8 @@ def connect(url: str, *, create: bool = True) -> Engine:
     engine.update_execution_options(file=file)
     if address.url.get_backend_name() == "sqlite":
         _sqlite_rules(engine)
+    else:
+        _postgresql_rules(engine)
     revision.watch(engine)
     try:
         _migrate(engine, file, create=create)
@@ -231,6 +233,14 @@ def _sqlite_rules(engine: Engine) -> None:
     def on_begin(connection: Connection) -> None:
         immediate = connection.get_execution_options().get("immediate")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _postgresql_rules(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def on_connect(connection: Any, _: Any) -> None:
+        # In another zone the first and the last day that a time can have are no times that Python has.
+        connection.execute("SET TIMEZONE='UTC'")
+        connection.commit()
 
 
 def _use_wal(engine: Engine) -> None:

@@ -40,6 +40,6 @@ def _hub_snapshot(model: str) -> Path | None:
 def threads() -> int:
     """Number of threads to compute with: TOUCHSTONE_THREADS, else the processors that this process may use."""
     setting = os.environ.get("TOUCHSTONE_THREADS", "")
-    if setting.isdigit() and int(setting) > 0:
+    if setting.isascii() and setting.isdigit() and int(setting) > 0:
         return int(setting)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -8,10 +8,12 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.common import open_store
 from calibrate.cli.progress import progress
 from calibrate.cli.signals import exit_code
+from calibrate.engines.choice import choose_engine
 from calibrate.errors import BadInput, StoreError, StoreReplaced
 from calibrate.report.numbers import count
 from calibrate.report.sentences import detection as sentences
@@ -38,6 +40,8 @@ class WorkerDocument:
 def run(args: Namespace) -> Answer:
     if args.wait and args.run is not None:
         raise BadInput("--run is for one run and --wait for every run that comes: leave one of them out")
+    choose_engine()  # raises for settings that are wrong, before a run fails for them
+    settings.devices()
     store = open_store(args)
     return _wait(store) if args.wait else _carry_out_all(args, store)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -48,11 +49,11 @@ def choose_engine(
     Raises BadInput for an engine that does not exist, or options that do not fit it.
     """
     if name is None:
-        name = environment.get("TOUCHSTONE_ENGINE", "").strip() or "auto"
+        name = environment.get("TOUCHSTONE_ENGINE", "").strip().lower() or "auto"
     if name not in get_args(EngineName):
         raise BadInput(f"no engine {name!r}; there are: {', '.join(get_args(EngineName))}")
     if workers is None and (setting := environment.get("TOUCHSTONE_WORKERS", "").strip()):
-        if not setting.isdigit():
+        if not re.fullmatch("[0-9]{1,6}", setting):
             raise BadInput(f"TOUCHSTONE_WORKERS is {setting!r}; it is a whole number of worker processes, 1 or more")
         workers = int(setting)
     if workers is not None and not 1 <= workers <= 1024:

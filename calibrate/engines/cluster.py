@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -167,10 +169,13 @@ def _connect(address: str) -> Any:
         raise BadInput("`--engine ray` needs the package ray: install it with `pip install 'ray>=2.60,<3'`") from error
     _check_answers(address)
     code = [str(ROOT / name) for name in ("calibrate", "db")]
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR, runtime_env={"py_modules": code})
     except Exception as error:
         raise _no_cluster(address, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)  # Ray puts its own in place, which ends the process at once
     return ray
 
 

@@ -17,6 +17,8 @@ from db.tables.filters import conditions, day_of, is_labelled, value_of
 COUNTED = ("day", "model", "operation")
 UNDATED = ""  # the day of traces without a time
 DAY = timedelta(days=1)
+LAST = datetime.max.replace(tzinfo=UTC)
+AFTER_ALL = "~"  # sorts behind every day
 
 
 def count_by(engine: Engine, where: TraceFilter, *names: str) -> Select[*tuple[Any, ...]]:
@@ -65,13 +67,22 @@ def _rows(engine: Engine, sign: int) -> Select[*tuple[Any, ...]]:
 def _whole_days(where: TraceFilter) -> tuple[str | None, str | None]:
     """The first day that lies in the window as a whole, and the first that does not any more."""
     since, until = _bounds(where)
-    return since.date().isoformat() if since else None, until.date().isoformat() if until else None
+    first = None if since is None else AFTER_ALL if since == LAST else since.date().isoformat()
+    return first, until.date().isoformat() if until else None
 
 
 def _bounds(where: TraceFilter) -> tuple[datetime | None, datetime | None]:
-    since = None if where.since is None else _midnight(where.since.astimezone(UTC) + DAY - timedelta(microseconds=1))
+    since = None if where.since is None else _next_midnight(where.since.astimezone(UTC))
     until = None if where.until is None else _midnight(where.until.astimezone(UTC))
     return since, until
+
+
+def _next_midnight(moment: datetime) -> datetime:
+    """The midnight at or after it; of the last day that there is, its end."""
+    try:
+        return _midnight(moment + DAY - timedelta(microseconds=1))
+    except OverflowError:
+        return LAST
 
 
 def _edges(where: TraceFilter) -> Iterator[tuple[datetime, datetime]]:

@@ -252,7 +252,6 @@ def test_an_output_that_is_not_finite_is_refused(value: float) -> None:
 # ----------------------------------------------------------------------------------------------------- a real GPU
 
 
-@pytest.mark.model
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")
 @pytest.mark.parametrize(("precision", "tolerance"), [("full", 1e-4), ("half", OFF_BY_HALF)])
 def test_cuda_gives_the_scores_of_the_processor(

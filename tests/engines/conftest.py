@@ -90,11 +90,13 @@ def install_slow(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 @pytest.fixture
 def queue_slow(store: Store) -> Callable[..., Run]:
-    """Queues a run of the slow detector over TRACES traces, with these options."""
+    """Queues a run of the slow detector over so many traces, with these options."""
 
-    def queue(answers: Callable[[int], str] = lambda n: f"Answer number {n}.", **options: Any) -> Run:
+    def queue(
+        answers: Callable[[int], str] = lambda n: f"Answer number {n}.", traces: int = TRACES, **options: Any
+    ) -> Run:
         now = datetime.now(UTC)
-        records = [Record(n, Trace(f"t{n}", answers(n))) for n in range(TRACES)]
+        records = [Record(n, Trace(f"t{n}", answers(n))) for n in range(traces)]
         store.traces.add(records, labels_as=None, now=now)
         return store.runs.queue([{"name": "slow", "params": {}}], {"all": True}, options=options or None, now=now)
 

@@ -99,5 +99,6 @@ def test_where_a_run_executes_is_checked() -> None:
     ):
         with pytest.raises(BadInput, match=sentence):
             choose_engine(name, workers, address, environment={})
-    with pytest.raises(BadInput, match="TOUCHSTONE_WORKERS is 'many'"):
-        choose_engine(environment={"TOUCHSTONE_WORKERS": "many"})
+    for value in ("many", "²", "-1"):
+        with pytest.raises(BadInput, match=f"TOUCHSTONE_WORKERS is '{value}'"):
+            choose_engine(environment={"TOUCHSTONE_WORKERS": value})

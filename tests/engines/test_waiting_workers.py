@@ -33,7 +33,10 @@ def wait(store: Store, asked: Asked) -> Iterator[Callable[[], subprocess.Popen[s
     def start() -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "calibrate", "worker", "--wait", "--store", store.url]
         pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        worker = subprocess.Popen(command, cwd=ROOT, **pipes)
+        # A shell's background job ignores Ctrl-C, and so would what it starts.
+        worker = subprocess.Popen(
+            command, cwd=ROOT, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **pipes
+        )
         started.append(worker)
         assert worker.stderr is not None
         assert "waiting for runs of" in worker.stderr.readline()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from calibrate.types import Chosen, Label, Record, Trace, TraceFilter
-from db import Store
+from db import Store, open_store
 from tests.db.make import NOW, records, trace
 
 pytestmark = pytest.mark.both_databases
@@ -111,3 +112,21 @@ def test_whoever_writes_to_the_traces_is_counted(store: Store) -> None:
     assert both == 190
     with store.engine.connect() as connection:
         assert connection.scalar(text("SELECT count(*) FROM trace_days WHERE traces < 0")) == 0
+
+
+def test_the_last_day_there_is_has_bounds(store: Store) -> None:
+    last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    store.traces.add([Record(1, Trace("t", "a", timestamp=last))], labels_as=None, now=last)
+    for since, n in ((datetime(9999, 12, 31, tzinfo=UTC), 1), (last, 1), (last.replace(microsecond=1), 0)):
+        assert store.traces.count(TraceFilter(since=since, undated=False)) == n
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
+def test_the_zone_of_a_server_changes_no_time(store: Store, zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = [datetime(1, 1, 1, tzinfo=UTC), NOW, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)]
+    given = [Record(line, Trace(f"t{line}", "a", timestamp=time)) for line, time in enumerate(times)]
+    store.traces.add(given, labels_as=None, now=NOW)
+    monkeypatch.setenv("PGTZ", zone)
+    with closing(open_store(store.url)) as other:
+        assert [trace.timestamp for trace in other.traces.load([1, 2, 3])] == times
+        assert other.traces.per_day(TraceFilter(undated=False)) == store.traces.per_day(TraceFilter(undated=False))

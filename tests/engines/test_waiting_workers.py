@@ -73,7 +73,6 @@ def test_a_worker_that_is_told_to_end_gives_its_run_to_another(
     assert len(asked.traces) - TRACES <= SAVE_EVERY / PAUSE + 2, "what was saved is asked for again"
 
 
-@pytest.mark.both_databases
 def test_a_worker_takes_the_run_of_one_that_died_on_another_machine(
     store: Store, queued: Run, asked: Asked, wait: Callable[[], subprocess.Popen[str]]
 ) -> None:

@@ -64,11 +64,13 @@ def test_a_worker_that_is_told_to_end_gives_its_run_to_another(
 
     second = wait()
     wait_for(lambda: store.runs.get(queued.id).status == "done", store, queued)
+    assert second.stderr is not None
+    assert f"run {queued.id} done: {TRACES} of {TRACES} scores" in second.stderr.readline()
+    time.sleep(0.5)  # it waits again
     second.send_signal(signal.SIGINT)
-    text, said = second.communicate(timeout=60)
+    text, _ = second.communicate(timeout=60)
     assert second.returncode == 128 + signal.SIGINT
     assert text.strip() == "1 run carried out"
-    assert f"run {queued.id} done: {TRACES} of {TRACES} scores" in said
     assert len(set(asked.traces)) == TRACES
     assert len(asked.traces) - TRACES <= SAVE_EVERY / PAUSE + 2, "what was saved is asked for again"
 

@@ -11,16 +11,23 @@ from db.audit import Audit
 from db.coverage import Coverage
 from db.decisions import Decisions, Outbox
 from db.engine import connect, file_of, reading
+from db.exchange.annotations import Annotations
+from db.exchange.external import External
+from db.exchange.logged import Logged
+from db.exchange.pulls import Pulls
 from db.labelling.answers import Answers
 from db.labelling.assignments import Assignments
 from db.labelling.flags import Flags
 from db.labelling.guides import Guides
+from db.labelling.prompt_examples import PromptExamples
 from db.labelling.repeats import Repeats
 from db.labelling.times import Times
 from db.labels import Labels
 from db.listing.lines import Lines
 from db.points import Ensembles, Points
 from db.pools import Pools
+from db.receiving.late import Late
+from db.receiving.received import Received
 from db.releases import Proposals, Releases
 from db.revision import Group, Revision
 from db.runs import Runs
@@ -39,6 +46,8 @@ class Store:
         self.engine = connect(url, create=create)
         self.traces = Traces(self.engine)
         self.lines = Lines(self.engine)
+        self.received = Received(self.engine)
+        self.late = Late(self.engine)
         self.labels = Labels(self.engine)
         self.answers = Answers(self.engine)
         self.guides = Guides(self.engine)
@@ -46,10 +55,13 @@ class Store:
         self.flags = Flags(self.engine)
         self.times = Times(self.engine)
         self.repeats = Repeats(self.engine)
+        self.prompt_examples = PromptExamples(self.engine)
         self.samples = Samples(self.engine)
         self.scores = Scores(self.engine)
+        self.external = External(self.engine)
         self.coverage = Coverage(self.engine)
         self.pools = Pools(self.engine)
+        self.logged = Logged(self.engine)
         self.runs = Runs(self.engine)
         self.points = Points(self.engine)
         self.certifications = Certifications(self.engine)
@@ -65,6 +77,8 @@ class Store:
         self.drawn = Drawn(self.engine)
         self.audit = Audit(self.engine)
         self.purges = Purges(self.engine)
+        self.pulls = Pulls(self.engine)
+        self.annotations = Annotations(self.engine)
 
     @property
     def name(self) -> str:

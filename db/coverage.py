@@ -19,6 +19,7 @@ from calibrate.types import TraceFilter
 from db.engine import Aggregate, Ts
 from db.tables import ConfigRow, DrawnRow, MemberRow, SampleRow, ScoreRow, SourceRow, TraceRow
 from db.tables.filters import conditions, is_labelled
+from db.tables.mapping import digest
 from db.tables.numbers import read_numbers
 
 BLANKS = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u3000"  # of those that str.strip takes off, what occurs
@@ -35,10 +36,11 @@ class Tally:
 @dataclass(frozen=True)
 class DrawnScores:
     """Some of a window's scores, NaN where there could be none, and what each trace shares with others: its group of
-    sources, else its content."""
+    sources, else its content. `pks` are the traces' keys."""
 
     scores: NDArray[np.float64]
     groups: tuple[str, ...]
+    pks: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Coverage(Aggregate):
         Hashes are as good as random, and the index of scores is in their order, so no other rows are read. Traces of
         one content come together; they are one group.
         """
-        columns = (ScoreRow.content_hash, ScoreRow.value, TraceRow.source_group)
+        columns = (ScoreRow.content_hash, ScoreRow.value, TraceRow.source_group, TraceRow.id)
         query = _scored(select(*columns), config_id, where, random=random)
         query = query.order_by(ScoreRow.content_hash, TraceRow.id)
         start = rng.bytes(16).hex()
@@ -123,8 +125,9 @@ class Coverage(Aggregate):
         for part in (ScoreRow.content_hash >= start, ScoreRow.content_hash < start):
             if len(rows) < most:
                 rows += self._rows(query.where(part).limit(most - len(rows)))
-        scores = np.array([np.nan if value is None else value for _, value, _ in rows], dtype=np.float64)
-        return DrawnScores(scores, tuple(content if group is None else f"group {group}" for content, _, group in rows))
+        scores = np.array([np.nan if value is None else value for _, value, _, _ in rows], dtype=np.float64)
+        groups = (content if group is None else f"group {group}" for content, _, group, _ in rows)
+        return DrawnScores(scores, tuple(groups), tuple(pk for *_, pk in rows))
 
     def side_by_side(self, configs: Sequence[int], where: TraceFilter, *, every: int = 1) -> SideBySide:
         """The scores of the matching traces that all of these configurations were run on, in key order, read in a
@@ -161,11 +164,13 @@ def _presence() -> dict[str, sa.Case[int]]:
     alternatives = func.coalesce(
         func.json_array_length(TraceRow.alternatives), drawn.correlate(TraceRow).scalar_subquery(), 0
     )
+    with_text = sources.where(SourceRow.text_digest != digest(""))
     tests: dict[str, sa.ColumnElement[bool]] = {
         "answer": func.trim(TraceRow.answer, BLANKS) != "",
         "question": sa.and_(TraceRow.question.is_not(None), TraceRow.question != ""),
-        "sources": sources.exists(),
-        "context": sa.or_(TraceRow.context_digest.is_not(None), sources.exists()),
+        "retrieved": sources.exists(),
+        "sources": with_text.exists(),
+        "context": sa.or_(TraceRow.context_digest.is_not(None), with_text.exists()),
         "retrieval_scores": sources.where(SourceRow.retrieval_score.is_not(None)).exists(),
         "tokens": sa.and_(TraceRow.tokens.is_not(None), sa.cast(TraceRow.tokens, sa.Text) != "[]"),
         "alternatives": alternatives >= 2,

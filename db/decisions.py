@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -48,10 +48,17 @@ class Untold:
 
 
 class Decisions(Aggregate):
-    def keep(self, decisions: Sequence[StoredDecision], *, tell: Collection[int] = ()) -> set[int]:
+    def keep(
+        self,
+        decisions: Sequence[StoredDecision],
+        *,
+        tell: Collection[int] = (),
+        annotate: Callable[[Transaction, Sequence[StoredDecision]], None] | None = None,
+    ) -> set[int]:
         """Stores the decisions that are new, in one transaction, and returns the keys of their traces. A release
         decides a trace once: the first decision stands. Those of the traces `tell` that are new go into the outbox in
-        the same transaction, in the order given: no kill comes between a decision and what is to be told of it."""
+        the same transaction, in the order given: no kill comes between a decision and what is to be told of it. So does
+        what `annotate` does with the new ones."""
         if not decisions:
             return set()
         rows = sorted(map(asdict, decisions), key=lambda row: (row["trace_pk"], row["version"]))
@@ -61,6 +68,8 @@ class Decisions(Aggregate):
             news = [decision for decision in decisions if decision.trace_pk in new and decision.trace_pk in tell]
             if news:
                 connection.execute(insert(table(OutboxRow)), list(map(_outbox_row, news)))
+            if annotate is not None and new:
+                annotate(connection, [decision for decision in decisions if decision.trace_pk in new])
             return new
 
     def of(self, trace_pk: int) -> list[StoredDecision]:

@@ -23,6 +23,8 @@ from calibrate.types import (
     OperatingPoint,
     PointState,
     SavedEnsemble,
+    Segments,
+    SegmentThreshold,
     Shares,
     Unmet,
     UnmetReason,
@@ -40,7 +42,8 @@ class PointData:
     `samples` are the names of the samples they belong to, none for every label there was; `design` is theirs, and the
     window (`since`, `until`) what they were drawn from. `labels` are (content hash, verdict). `probability_map` is the
     document of the detector's map, where one was saved with the point. `state` is what was known against the point when
-    it was saved (None: an older store), and `reason` why it was saved all the same.
+    it was saved (None: an older store), and `reason` why it was saved all the same. `segments` have thresholds of their
+    own; the point's is for all other traffic.
     """
 
     samples: tuple[str, ...]
@@ -55,6 +58,7 @@ class PointData:
     probability_map: Mapping[str, Any] | None = None
     state: PointState | None = None
     reason: str = ""
+    segments: Segments | None = None
 
     @property
     def sample(self) -> str | None:
@@ -78,6 +82,8 @@ class PointData:
             document["state"] = self.state.to_json()
         if self.reason:
             document["reason"] = self.reason
+        if self.segments is not None:
+            document["segments"] = asdict(self.segments)
         return document
 
     @classmethod
@@ -97,7 +103,16 @@ class PointData:
             probability_map=document.get("probability_map"),
             state=PointState.from_json(document["state"]) if "state" in document else None,
             reason=document.get("reason", ""),
+            segments=_segments_of(document["segments"]) if "segments" in document else None,
         )
+
+
+def _segments_of(document: Mapping[str, Any]) -> Segments:
+    thresholds = {}
+    for name, own in document["thresholds"].items():
+        sure, shares = own["guarantee"], {figure: Interval(**own[figure]) for figure in ("precision", "recall")}
+        thresholds[name] = SegmentThreshold(**{**own, **shares, "guarantee": Guarantee(**sure) if sure else None})
+    return Segments(document["by"], thresholds)
 
 
 def sample_names(document: Mapping[str, Any], stored: Container[str]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The revision of each group of tables. It changes with every write to the group; cached reads are keyed by it.
 
 No writer has to think of it: `db.engine.writing` notes which groups the statements of its transaction write to, and
-gives them a new revision. The audit log is in no group: it is read anew whenever somebody looks at it.
+gives them a new revision. The audit log is in no group, nor is what a receiver and its joiner write: they are read anew
+whenever somebody looks at them.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from db.tables import RevisionRow
 Group = Literal[
     "traces", "samples", "labels", "skips", "scores", "runs", "points", "releases", "decisions", "rechecks", "team",
     "replies", "outbox", "purges", "guides",
-    "assignments", "leases", "flags", "repeats",
+    "assignments", "leases", "flags", "repeats", "pulls", "annotations",
 ]  # fmt: skip
 GROUPS: tuple[Group, ...] = get_args(Group)
 TABLES: dict[Group, tuple[str, ...]] = {
-    "traces": ("traces", "sources", "texts", "drawn_alternatives", "trace_days"),
+    "traces": ("traces", "sources", "texts", "drawn_alternatives", "trace_days", "logged"),
     "samples": ("samples", "sample_members"),
-    "labels": ("labels", "gold"),
+    "labels": ("labels", "gold", "prompt_examples"),
     "skips": ("skips",),
-    "scores": ("scores", "detector_configs"),
+    "scores": ("scores", "detector_configs", "external_detectors"),
     "runs": ("runs",),
     "points": ("operating_points", "certifications", "ensembles"),
     "releases": ("releases", "proposals"),
     "decisions": ("decisions",),
     "rechecks": ("rechecks",),
-    "team": ("team_files", "baselines"),
+    "team": ("team_files", "baselines", "prompt_comparisons"),
     "replies": ("replies",),
     "outbox": ("outbox",),
     "purges": ("purges",),
@@ -39,6 +40,8 @@ TABLES: dict[Group, tuple[str, ...]] = {
     "leases": ("leases",),
     "flags": ("flags",),
     "repeats": ("repeats",),
+    "pulls": ("pulls",),
+    "annotations": ("annotations",),
 }
 GROUP_OF = {name: group for group, names in TABLES.items() for name in names}
 

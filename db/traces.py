@@ -13,7 +13,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Engine, func, select
 
-from calibrate.types import PURGED, Added, Label, Record, Trace, TraceFilter
+from calibrate.types import PURGED, Added, Label, Record, Trace, TraceFilter, segment_of
 from db import labels
 from db.engine import Aggregate, serialise
 from db.listing.days import COUNTED, count_by
@@ -81,6 +81,14 @@ class LabelledTrace:
 
     pk: int
     timestamp: datetime | None
+
+
+class _Origin(NamedTuple):
+    """What a segment is read from."""
+
+    operation: str | None
+    model: str | None
+    attributes: Mapping[str, Any]
 
 
 class Traces(Aggregate):
@@ -180,6 +188,18 @@ class Traces(Aggregate):
             for trace_id, pk in self._rows(query.where(TraceRow.trace_id.in_(batch)))
         }  # fmt: skip
 
+    def ids(self, where: TraceFilter, *, chunk: int = 900) -> Iterator[list[str]]:
+        """The ids of the matching traces in key order, a chunk at a time, without those that were purged."""
+        last = 0
+        while True:
+            query = select(TraceRow.id, TraceRow.trace_id).where(TraceRow.id > last, *conditions(where))
+            rows = list(self._rows(query.where(TraceRow.purged_at.is_(None)).order_by(TraceRow.id).limit(chunk)))
+            if rows:
+                yield [trace_id for _, trace_id in rows]
+            if len(rows) < chunk:
+                return
+            last = rows[-1][0]
+
     def ids_of_spans(self, spans: Iterable[str]) -> dict[str, str]:
         """OpenTelemetry span id → id of the trace that is named after the span, `<32 hex digits>-<span id>`."""
         span = func.substr(TraceRow.trace_id, 34)
@@ -201,6 +221,16 @@ class Traces(Aggregate):
     def load(self, pks: Sequence[int]) -> list[Trace]:
         with self._reading() as connection:
             return [trace for _, trace in load_traces(connection, pks)]
+
+    def segments(self, pks: Sequence[int], by: str) -> list[str | None]:
+        """The segment of each of these traces, in order, as `segment_of` reads it from the trace."""
+        query = select(TraceRow.id, TraceRow.operation, TraceRow.model, TraceRow.attributes)
+        segments = {
+            pk: segment_of(_Origin(operation, model, attributes or {}), by)
+            for batch in batches(sorted(set(pks)), 900)
+            for pk, operation, model, attributes in self._rows(query.where(TraceRow.id.in_(batch)))
+        }
+        return [segments.get(pk) for pk in pks]
 
     def keys(self, where: TraceFilter, *, chunk: int = 2000) -> Iterator[list[tuple[int, str]]]:
         """(key, content hash) of the matching traces in key order, a chunk at a time, never all at once."""
@@ -273,6 +303,10 @@ class Traces(Aggregate):
     def answer_lengths(self) -> dict[int, int]:
         """Trace key → length of the answer in characters, for the traces with a gold verdict."""
         return dict(self._rows(select(TraceRow.id, func.length(TraceRow.answer)).where(is_labelled())))
+
+    def operations(self) -> dict[int, str | None]:
+        """Trace key → operation, for the traces with a gold verdict."""
+        return dict(self._rows(select(TraceRow.id, TraceRow.operation).where(is_labelled())))
 
     def per_day(self, where: TraceFilter) -> dict[str, int]:
         """Traces a day (UTC), for dated traces: {"2026-11-20": 812, …}."""

@@ -1,15 +1,26 @@
 """The tables, typed."""
 
 from db.tables.base import Base, Document, Key, RevisionRow, UtcDateTime, table
-from db.tables.labelling import AssignmentRow, FlagRow, GuideRow, LeaseRow, RepeatRow
+from db.tables.exchange import AnnotationRow, PullRow
+from db.tables.labelling import (
+    AssignmentRow,
+    FlagRow,
+    GuideRow,
+    LeaseRow,
+    PromptComparisonRow,
+    PromptExampleRow,
+    RepeatRow,
+)
 from db.tables.labels import GoldRow, LabelRow, MemberRow, SampleRow, SkipRow
-from db.tables.production import DecisionRow, OutboxRow, RecheckRow
-from db.tables.scores import ConfigRow, RunRow, ScoreRow
+from db.tables.production import DecisionRow, LoggedRow, OutboxRow, RecheckRow
+from db.tables.receiving import JoinerRow, ReceivedRow
+from db.tables.scores import ConfigRow, ExternalRow, RunRow, ScoreRow
 from db.tables.team import AuditRow, BaselineRow, PurgeRow, ReplyRow, TeamFileRow
 from db.tables.thresholds import CertificationRow, EnsembleRow, PointRow, ProposalRow, ReleaseRow
 from db.tables.traces import DrawnRow, SourceRow, TextRow, TraceDayRow, TraceRow
 
 __all__ = [
+    "AnnotationRow",
     "AssignmentRow",
     "AuditRow",
     "Base",
@@ -20,17 +31,24 @@ __all__ = [
     "Document",
     "DrawnRow",
     "EnsembleRow",
+    "ExternalRow",
     "FlagRow",
     "GoldRow",
     "GuideRow",
+    "JoinerRow",
     "Key",
     "LabelRow",
     "LeaseRow",
+    "LoggedRow",
     "MemberRow",
     "OutboxRow",
     "PointRow",
+    "PromptComparisonRow",
+    "PromptExampleRow",
     "ProposalRow",
+    "PullRow",
     "PurgeRow",
+    "ReceivedRow",
     "RecheckRow",
     "ReleaseRow",
     "RepeatRow",

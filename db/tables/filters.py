@@ -81,7 +81,10 @@ class AttributeText(GenericFunction[str]):
 @compiles(AttributeText, "sqlite")
 def _on_sqlite(element: Any, compiler: Any, **options: Any) -> str:
     document, key = (compiler.process(clause, **options) for clause in element.clauses)
-    return f"(SELECT value FROM json_each({document}) WHERE key = {key})"
+    return (
+        "(SELECT CASE type WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE CAST(value AS TEXT) END "
+        f"FROM json_each({document}) WHERE key = {key})"
+    )
 
 
 @compiles(AttributeText, "postgresql")

@@ -73,3 +73,32 @@ class RepeatRow(Base):
     verdict: Mapped[str | None] = mapped_column(String(20))
     answered_at: Mapped[datetime | None]
     __table_args__ = (UniqueConstraint("trace_pk", "labeller"),)
+
+
+class PromptExampleRow(Base):
+    """Append-only: labelled traces that were set aside for a version of a judge's prompt, and leave calibration for
+    good. `quoted`: its text stands in the prompt; else it was looked at, and not chosen."""
+
+    __tablename__ = "prompt_examples"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    file: Mapped[str] = mapped_column(String(200))
+    version: Mapped[str] = mapped_column(String(16))
+    trace_pk: Mapped[int] = mapped_column(Key, ForeignKey("traces.id"), index=True)
+    quoted: Mapped[bool]
+    guide: Mapped[int]
+    saved_by: Mapped[str] = mapped_column(String(200))
+    saved_at: Mapped[datetime]
+    __table_args__ = (UniqueConstraint("file", "version", "trace_pk"),)
+
+
+class PromptComparisonRow(Base):
+    """Append-only: what a new prompt of a judge was found to gain over the one in use, out of fold."""
+
+    __tablename__ = "prompt_comparisons"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    detector: Mapped[str] = mapped_column(String(200))
+    before: Mapped[str] = mapped_column(String(16))
+    after: Mapped[str] = mapped_column(String(16))
+    document: Mapped[dict[str, Any]]
+    compared_by: Mapped[str] = mapped_column(String(200))
+    compared_at: Mapped[datetime]

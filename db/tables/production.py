@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, ForeignKeyConstraint, Index, String, UniqueConstraint
+from sqlalchemy import ForeignKey, ForeignKeyConstraint, Identity, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.tables.base import Base, Key
@@ -62,3 +62,13 @@ class RecheckRow(Base):
     started_by: Mapped[str]
     started_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
+
+
+class LoggedRow(Base):
+    """An answer that a program logged: one line of a trace file, to be imported. Programs may insert here and read
+    nothing."""
+
+    __tablename__ = "logged"
+    id: Mapped[int] = mapped_column(Key, Identity(), primary_key=True)
+    record: Mapped[str]
+    __table_args__ = ({"sqlite_autoincrement": True},)

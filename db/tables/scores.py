@@ -47,6 +47,23 @@ class ScoreRow(Base):
     )  # fmt: skip
 
 
+class ExternalRow(Base):
+    """A detector whose scores are computed elsewhere; its configurations are the revisions of these scores.
+
+    `flag_when` is NULL until somebody has told which side is suspicious.
+    """
+
+    __tablename__ = "external_detectors"
+    name: Mapped[str] = mapped_column(String(200), primary_key=True)
+    flag_when: Mapped[str | None] = mapped_column(String(10))
+    unit: Mapped[str | None]
+    low: Mapped[float | None]
+    high: Mapped[float | None]
+    revision: Mapped[str]
+    created_by: Mapped[str]
+    created_at: Mapped[datetime]
+
+
 class RunRow(Base):
     __tablename__ = "runs"
     id: Mapped[int] = mapped_column(primary_key=True)

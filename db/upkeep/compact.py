@@ -11,7 +11,19 @@ from calibrate.errors import StoreError
 from db.opening.failures import reason
 
 PATIENCE = 10.0  # seconds to wait for readers to finish
-TABLES = ("traces", "sources", "texts", "drawn_alternatives", "scores", "replies", "labels", "decisions", "outbox")
+TABLES = (
+    "traces",
+    "sources",
+    "texts",
+    "drawn_alternatives",
+    "scores",
+    "replies",
+    "labels",
+    "decisions",
+    "outbox",
+    "annotations",
+    "received",
+)
 MORE = ("runs", "proposals", "operating_points", "certifications", "rechecks", "ensembles", "samples")
 
 

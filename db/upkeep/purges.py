@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,13 +13,16 @@ from sqlalchemy import ColumnElement, Connection, func, select, update
 from calibrate.types import PURGED, Chosen, PurgeCounts
 from db import audit
 from db.engine import Aggregate, insert_row, serialise
+from db.receiving.received import forget_settled
 from db.tables import (
+    AnnotationRow,
     ConfigRow,
     DecisionRow,
     DrawnRow,
     FlagRow,
     LabelRow,
     OutboxRow,
+    PromptExampleRow,
     PurgeRow,
     ReplyRow,
     ScoreRow,
@@ -30,7 +33,7 @@ from db.tables import (
 )
 from db.tables.filters import value_of
 from db.tables.mapping import batches, load_traces
-from db.upkeep.quotes import Quotes, clear_runs, clear_values
+from db.upkeep.quotes import Quotes, clear_runs, clear_values, cut_everywhere
 
 BATCH = 500
 """Traces purged in one transaction: others write in between."""
@@ -75,8 +78,16 @@ class Purges(Aggregate):
                 alerts=total(OutboxRow, OutboxRow.trace_pk.in_(pks), OutboxRow.told_at.is_(None)),
             )
 
-    def remove(self, chosen: Chosen, *, by: str, now: datetime) -> Removed:
+    def remove(
+        self,
+        chosen: Chosen,
+        *,
+        by: str,
+        now: datetime,
+        cut_cases: Callable[[str, Collection[int]], str] = lambda text, keys: text,
+    ) -> Removed:
         """Remove the texts, some traces at a time. What was removed before a kill stays removed; the next call goes on.
+        `cut_cases` takes the cases of traces out of a prompt's text.
 
         Afterwards the bytes may still lie in free pages and logs of the database: `compact` removes them.
         """
@@ -95,6 +106,7 @@ class Purges(Aggregate):
                 serialise(connection)
                 quotes.look(_texts_at(connection, batch))
                 counts += _remove(connection, batch, now)
+                _remove_cases(connection, batch, cut_cases)
         with self._writing() as connection:
             serialise(connection)
             counts += PurgeCounts(texts=_remove_orphans(connection), replies=_remove_unknown_replies(connection))
@@ -102,6 +114,7 @@ class Purges(Aggregate):
                 audit.record(connection, "texts purged", f"{len(pks)} traces", by=by, now=now, after=document)
                 quotes.cut(connection)
                 clear_runs(connection)
+                forget_settled(connection)
                 clear_values(connection, chosen.where)
                 connection.execute(update(PurgeRow).where(PurgeRow.id == key).values(counts=asdict(counts)))
         return Removed(counts, quotes.releases() if pks else ())
@@ -182,6 +195,8 @@ def _remove(connection: Connection, pks: Sequence[int], now: datetime) -> PurgeC
         update(FlagRow).where(FlagRow.trace_pk.in_(pks), FlagRow.note.is_not(None)).values(note=None)
     ).rowcount
     spans = connection.execute(update(LabelRow).where(labels, LabelRow.spans.is_not(None)).values(spans=None)).rowcount
+    unsent = AnnotationRow.told_at.is_(None)
+    connection.execute(sa.delete(AnnotationRow).where(AnnotationRow.trace_pk.in_(pks), unsent))
     return PurgeCounts(
         traces=len(pks),
         alternatives=given + drawn,
@@ -194,6 +209,13 @@ def _remove(connection: Connection, pks: Sequence[int], now: datetime) -> PurgeC
             sa.delete(OutboxRow).where(OutboxRow.trace_pk.in_(pks), OutboxRow.told_at.is_(None))
         ).rowcount,
     )
+
+
+def _remove_cases(connection: Connection, pks: Sequence[int], cut_cases: Callable[[str, Collection[int]], str]) -> None:
+    """Every version of a prompt goes without the traces that it quotes, and so does the log of who changed it."""
+    quoted = select(PromptExampleRow.trace_pk).where(PromptExampleRow.quoted, PromptExampleRow.trace_pk.in_(pks))
+    if keys := frozenset(connection.scalars(quoted)):
+        cut_everywhere(connection, lambda text: cut_cases(text, keys))
 
 
 def _remove_reasons(connection: Connection, pks: Sequence[int]) -> int:

@@ -28,6 +28,7 @@ from db.tables import (
     RunRow,
     SampleRow,
     ScoreRow,
+    TeamFileRow,
     TraceRow,
     table,
 )
@@ -42,9 +43,11 @@ WRITTEN: Mapping[type[Base], tuple[str, ...]] = {
     EnsembleRow: ("document",),
     SampleRow: ("filter",),
     GuideRow: ("text", "kinds", "why"),
+    TeamFileRow: ("text",),
     AuditRow: ("before", "after"),
 }
-"""The documents that hold words of people: why a threshold was saved, a note on a release, the labelling guide."""
+"""The documents that hold words of people: why a threshold was saved, a note on a release, the labelling guide,
+prompts."""
 
 _WORD = re.compile(r"\S+")
 _NAMING = re.compile(r"(?=\S*[0-9@])\S{8,}")
@@ -83,6 +86,11 @@ class Quotes:
                 parts += [written[last:start], f"[{PURGED}]"]
             last = max(last, end)
         return "".join([*parts, written[last:]])
+
+
+def cut_everywhere(connection: Connection, cut: Callable[[str], str]) -> None:
+    """Put every written text through a function that takes something out of it."""
+    _rewrite(connection, lambda document: _map_texts(document, cut))
 
 
 def clear_runs(connection: Connection) -> None:

@@ -18,8 +18,9 @@ from db.engine import reading, serialise, writing
 from db.tables import Base, UtcDateTime
 from db.upkeep.audit_trail import note_gaps
 
-# Random stamps by which reads are cached, and counts of traces: they are no data, and every store makes its own.
-LEFT_OUT = {"revisions", "trace_days"}
+# Random stamps by which reads are cached, counts of traces, and who works at this moment: they are no data, and every
+# store makes its own.
+LEFT_OUT = {"revisions", "trace_days", "joiners"}
 AT_ONCE = 200  # rows that are fetched together; one may hold megabytes
 
 

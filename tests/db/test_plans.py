@@ -62,6 +62,7 @@ READS: dict[str, Callable[[Store], object]] = {
     "traces.labelled_values": lambda s: s.traces.labelled_values("model"),
     "traces.values_per_day": lambda s: s.traces.values_per_day("operation", ["rag"]),
     "traces.answer_lengths": lambda s: s.traces.answer_lengths(),
+    "traces.operations": lambda s: s.traces.operations(),
     "traces.per_day": lambda s: s.traces.per_day(MONTH),
     "traces.per_day unlabelled": lambda s: s.traces.per_day(filtered(label="unlabelled")),
     "traces.span": lambda s: s.traces.span(MONTH),
@@ -105,6 +106,7 @@ READS: dict[str, Callable[[Store], object]] = {
     "samples.lines": lambda s: s.samples.lines(1),
     "samples.verdicts": lambda s: s.samples.verdicts(1),
     "samples.keys": lambda s: s.samples.keys(1),
+    "prompt_examples.set_aside": lambda s: s.prompt_examples.set_aside(),
     "purges.newest": lambda s: s.purges.newest(),
     "purges.of_traces": lambda s: s.purges.of_traces(PKS),
 }

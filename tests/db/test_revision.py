@@ -18,13 +18,16 @@ from sqlalchemy.exc import OperationalError
 
 from calibrate.errors import StoreError
 from calibrate.types import (
+    Arrival,
     Baseline,
     Chosen,
+    ExternalDetector,
     Interval,
     Kind,
     Label,
     Member,
     OperatingPoint,
+    Record,
     Sample,
     SampleOptions,
     Score,
@@ -33,6 +36,8 @@ from calibrate.types import (
 from db import Group, Store, open_store
 from db.decisions import StoredDecision
 from db.engine import Aggregate, writing
+from db.exchange.annotations import queue
+from db.exchange.external import NewScore
 from db.labelling.assignments import Assignment
 from db.points import PointData, SavedPoint
 from db.releases import ReleaseRequest
@@ -44,6 +49,12 @@ ROOT = Path(__file__).parent.parent.parent
 GROUPS: tuple[Group, ...] = get_args(Group)
 LATER = NOW + timedelta(days=1)
 REQUEST = ReleaseRequest(by="ann", note="")
+EXTERNAL = ExternalDetector("ragas", "below", None, None, None, "1", "ann", NOW)
+
+
+def add_external(store: Store, *, revision: str) -> None:
+    scores = [NewScore(trace(1).content_hash(), 0.5, None)]
+    store.external.add("ragas", scores, after="1", revision=revision, replacing=True, by="ann", now=NOW)
 
 
 @pytest.fixture
@@ -51,6 +62,9 @@ def filled(store: Store) -> Store:
     """A little of everything, for each writer to have something to write to."""
     store.traces.add(records(10), labels_as=None, now=NOW)
     store.scores.config("overlap", "1", {}, "", now=NOW)
+    store.external.save(EXTERNAL, now=NOW)
+    store.external.save(replace(EXTERNAL, name="empty"), now=NOW)
+    add_external(store, revision="1")
     draw_sample(store, "first", 1, 2, 3)
     draw_sample(store, "second", 4)
     for pk in (1, 2):
@@ -63,7 +77,12 @@ def filled(store: Store) -> Store:
     store.certifications.start("overlap", config_id=1, sample_id=1, plan={}, by="ann", now=NOW)
     store.rechecks.begin("overlap", version=1, config_id=1, sample_id=1, plan={}, by="ann", now=NOW)
     store.proposals.add(REQUEST, expected=2, content="", now=NOW)
-    store.decisions.keep([replace(decision(2), tier="page")], tell={2})
+    store.pulls.begin("a pull", "phoenix", {}, now=NOW)
+    store.decisions.keep(
+        [replace(decision(2), tier="page")],
+        tell={2},
+        annotate=lambda connection, decisions: queue(connection, decisions, {"phoenix": {2}}),
+    )
     return store
 
 
@@ -108,6 +127,17 @@ POINT = OperatingPoint(
 )
 SAVED = SavedPoint(0, "overlap", 1, None, POINT, PointData((), None, "", 2, 1, None, None, (), ()), "ann", NOW)
 WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
+    "late.replace": (
+        lambda s: s.late.replace([(trace(8).content_hash(), Record(1, trace(8, context="more")))], now=NOW),
+        {"traces"},
+    ),
+    "received.append": (lambda s: s.received.append([Arrival("json", b"", 1, 0, NOW)]), set()),
+    "received.hold": (lambda s: s.received.hold("ann", now=NOW, until=LATER), set()),
+    "received.leave": (lambda s: s.received.leave("ann", now=NOW), set()),
+    "received.settle": (lambda s: s.received.settle("ann", 1), set()),
+    "external.save": (lambda s: s.external.save(replace(EXTERNAL, low=0.0), now=NOW), {"scores"}),
+    "external.add": (lambda s: add_external(s, revision="2"), {"scores"}),
+    "external.remove": (lambda s: s.external.remove("empty", by="ann", now=NOW), {"scores"}),
     "traces.add": (lambda s: s.traces.add(records(12), labels_as=None, now=NOW), {"traces"}),
     "labels.add": (lambda s: s.labels.add(1, label("clean"), sample_id=1, now=NOW), {"labels"}),
     "labels.add_many": (lambda s: s.labels.add_many([Label("t1", "ann", "clean")], now=NOW), {"labels"}),
@@ -160,6 +190,14 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "repeats.hand_out": (lambda s: s.repeats.hand_out(1, "rae", share=1.0, gap=0, held=(), now=NOW), set()),
     "repeats.answer": (lambda s: s.repeats.answer("rae", 1, "clean", again=False, now=NOW), {"repeats"}),
     "guides.save": (lambda s: s.guides.save("Look.", [Kind("odd", "Odd")], by="ann", now=NOW, after=0), {"guides"}),
+    "prompt_examples.save": (
+        lambda s: s.prompt_examples.save("prompts/a.txt", "0f", {1: True}, guide=0, by="ann", now=NOW),
+        {"labels"},
+    ),
+    "prompt_examples.keep_comparison": (
+        lambda s: s.prompt_examples.keep_comparison("judge", "0f", "1e", {}, by="ann", now=NOW),
+        {"team"},
+    ),
     "assignments.set": (
         lambda s: s.assignments.set(s.samples.list()[0], Assignment("split"), by="ann", now=NOW),
         {"assignments"},
@@ -174,9 +212,18 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "audit.note": (lambda s: s.audit.note("purged", "a trace", by="ann"), set()),
     "purges.remove": (
         lambda s: s.purges.remove(Chosen(trace_ids=("t1",)), by="ann", now=NOW),
-        {"traces", "scores", "labels", "flags", "outbox", "replies", "purges"},
+        {"traces", "scores", "labels", "flags", "outbox", "annotations", "replies", "purges"},
     ),
+    "logged.settle": (lambda s: s.logged.settle([1]), {"traces"}),
     "purges.compacted": (lambda s: s.purges.compacted(now=NOW), {"purges"}),
+    "pulls.begin": (lambda s: s.pulls.begin("another", "phoenix", {}, now=NOW), {"pulls"}),
+    "pulls.advance": (lambda s: s.pulls.advance("a pull", {"at": 1}, traces=2, now=NOW), {"pulls"}),
+    "pulls.finish": (lambda s: s.pulls.finish("a pull", now=NOW), {"pulls"}),
+    "pulls.forget": (lambda s: s.pulls.forget("a pull"), {"pulls"}),
+    "annotations.claim": (lambda s: s.annotations.claim("phoenix", 9, now=NOW, until=LATER), {"annotations"}),
+    "annotations.mark_told": (lambda s: s.annotations.mark_told([1], now=NOW), {"annotations"}),
+    "annotations.postpone": (lambda s: s.annotations.postpone([1], error="busy", until=LATER), {"annotations"}),
+    "annotations.give_up": (lambda s: s.annotations.give_up([1], error="gone", now=NOW), {"annotations"}),
     "baselines.save": (lambda s: s.baselines.save([Baseline("entropy/mean", "m", 1.0, 0.2, 40, NOW)]), {"team"}),
     "replies.put": (lambda s: s.replies.put("k" * 64, "judge", {}), {"replies"}),
     "drawn.save": (lambda s: s.drawn.save("0" * 32, ["other"], {}, detectors=[], now=NOW), {"traces", "scores"}),
@@ -216,7 +263,7 @@ def test_every_writer_is_tried(tmp_path: Path) -> None:
 
 def test_every_table_is_in_one_group() -> None:
     assert sorted(name for names in TABLES.values() for name in names) == sorted(
-        set(Base.metadata.tables) - {"revisions", "audit"}
+        set(Base.metadata.tables) - {"revisions", "audit", "received", "joiners"}
     )
     assert set(TABLES) == set(GROUPS)
 

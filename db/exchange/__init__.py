@@ -1,0 +1,1 @@
+"""What flows between the store and other systems."""

@@ -31,10 +31,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of trace files. Modules of this package list theirs in `FORMATS`; that registers them.
+    """A format of trace files. Modules and packages of this package list theirs in `FORMATS`; that registers them.
 
-    `sniff` recognizes the first bytes of a file whose name does not tell. `raw` reads rows under the file's own column
-    names, `rows` under our field names; the mapping says which column (or key) holds a field.
+    `sniff` recognizes the beginning of a file, up to 64 kB of its decompressed content: many formats share an ending.
+    `raw` reads rows under the file's own column names, `rows` under our field names; the mapping says which column (or
+    key) holds a field. `title` is what people read: "Langfuse export". A `plain` format holds records under names of
+    the team's own choice, is sniffed after all others, and its columns may be chosen. The labels in a `benchmark` were
+    published with it: they are of no team's traffic.
     """
 
     name: str
@@ -42,6 +45,9 @@ class Format:
     sniff: Callable[[bytes], bool]
     raw: Callable[[InputFile], Iterator[Row | Rejected]]
     rows: Callable[[InputFile, Mapping[str, str]], Iterator[Row | Rejected]]
+    title: str = ""
+    plain: bool = False
+    benchmark: bool = False
 
 
 def attribute_name(column: str, columns: Mapping[str, str]) -> str:

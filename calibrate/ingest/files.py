@@ -7,7 +7,7 @@ import io
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -16,8 +16,13 @@ from calibrate.errors import BadInput
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Enough for an answer of 1 MB with a hundred sources, too little for a file without line ends."""
 
+HEAD_BYTES = 1 << 16
+"""As much of a file's beginning as its format is recognized by."""
+
 _BUFFER = 1 << 18
-_HEAD = 4096
+_TEXT_HEAD = 4096
+_ZSTD_STEP = 1 << 14  # a step that meets damage is lost whole
+_MOST_SKIPPED = 1 << 30  # bytes of one overlong line; a compressed file may hold terabytes of it
 _UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 # Control characters that text files do not have. They may have tab, newline, form feed, return and escape (colours).
@@ -37,8 +42,9 @@ class BadLine(Exception):
 class Lines:
     """The lines of a stream as bytes, without a byte order mark. `number` is the current line's, from 1."""
 
-    def __init__(self, stream: io.BufferedReader, item: str = "trace") -> None:
+    def __init__(self, stream: io.BufferedReader, item: str = "trace", longest: int = MAX_LINE_BYTES) -> None:
         self.number = 0
+        self._longest = longest
         self._item = item
         self._stream = stream
         self._ended = False
@@ -51,11 +57,12 @@ class Lines:
             raise StopIteration
         self.number += 1
         try:
-            line = self._stream.readline(MAX_LINE_BYTES + 1)
-            if len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
-                self._skip_rest()
-                megabytes = MAX_LINE_BYTES // 1024**2
-                raise BadLine(self.number, f"the line is longer than {megabytes} MB; write one {self._item} per line")
+            line = self._stream.readline(self._longest + 1)
+            if len(line) > self._longest and not line.endswith(b"\n"):
+                self._ended = not self._skip_rest()
+                megabytes = self._longest // 1024**2
+                reason = f"the line is longer than {megabytes} MB; write one {self._item} per line"
+                raise BadLine(self.number, reason, last=self._ended)
         except (EOFError, zlib.error, OSError) as error:
             self._ended = True
             raise BadLine(self.number, _describe_damage(error, self.number), last=True) from None
@@ -64,10 +71,14 @@ class Lines:
             raise StopIteration
         return line.removeprefix(_UTF8_BOM) if self.number == 1 else line
 
-    def _skip_rest(self) -> None:
-        """Read on to the end of the line, a megabyte at a time."""
+    def _skip_rest(self) -> bool:
+        """Read on to the end of the line, a megabyte at a time. Returns False where it goes on for too long."""
+        skipped = 0
         while (piece := self._stream.readline(1 << 20)) and not piece.endswith(b"\n"):
-            pass
+            skipped += len(piece)
+            if skipped > _MOST_SKIPPED:
+                return False
+        return True
 
 
 class InputFile:
@@ -91,8 +102,8 @@ class InputFile:
             self.size = os.fstat(self._raw.fileno()).st_size
             if not self.size:
                 raise BadInput(f"{self.name} is empty: it holds no {item}s")
+            self.head = self._read_head()
             self.stream = _decompress(self._raw)
-            self.head = self._peek()
         except BaseException:
             self._raw.close()
             raise
@@ -116,7 +127,7 @@ class InputFile:
 
     def refuse_unless_text(self) -> None:
         """Raise BadInput that says what the file is if it is not UTF-8 text, rather than reject each of its lines."""
-        head = self.head
+        head = self.head[:_TEXT_HEAD]
         nuls = head.count(0)
         if head.startswith(_UTF16_BOMS) or nuls * 3 > len(head):
             raise BadInput(f"{self.name} looks like UTF-16 text; save it as UTF-8")
@@ -127,37 +138,64 @@ class InputFile:
             )
         controls = len(head) - len(head.translate(None, _CONTROLS))
         if controls * 10 > len(head) or (controls and not _is_utf8(head)):
-            raise BadInput(f"{self.name} is a binary file; {self.item}s come as JSON lines, CSV or Parquet")
+            raise BadInput(
+                f"{self.name} is a binary file that holds no {self.item}s; they come as text (JSON, CSV) or Parquet"
+            )
 
-    def _peek(self) -> bytes:
+    def _read_head(self) -> bytes:
+        """Read the beginning through a handle of its own: a decompressor cannot go back."""
+        parts: list[bytes] = []
+        left = HEAD_BYTES
         try:
-            return self.stream.peek(_HEAD)[:_HEAD]
+            with self.path.open("rb") as raw:
+                stream = _decompress(raw)
+                while left > 0 and (part := stream.read1(left)):
+                    parts.append(part)
+                    left -= len(part)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             how = "cut off" if isinstance(error, EOFError) else "damaged"
-            raise BadInput(
-                f"{self.name} is a gzip file that is {how} before its first {self.item} can be read: fetch it again, "
-                "whole"
-            ) from None
+            if not parts:
+                raise BadInput(
+                    f"{self.name} is a compressed file that is {how} before its first {self.item} can be read: fetch "
+                    "it again, whole"
+                ) from None
         except OSError:
-            return b""  # reading the first line will report it
+            pass  # reading the first line will report it
+        return b"".join(parts)
 
 
 class _Decompressor(io.RawIOBase):
-    """A gzip stream that returns everything it could decompress before it reports damage.
+    """A compressed stream that returns everything it could decompress before it reports damage.
 
     `GzipFile` under a `BufferedReader` would drop the part of the last buffer that it had read.
     """
 
-    def __init__(self, raw: BinaryIO) -> None:
-        self._gzip = gzip.GzipFile(fileobj=raw, mode="rb")
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._gzip.read1(len(buffer))
+        data = self._read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+
+def _zstd_reader(raw: BinaryIO) -> Callable[[int], bytes]:
+    """A function that reads on in a zstd stream, and reports damage as a gzip stream does."""
+    import pyarrow as pa
+
+    stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
+
+    def read(size: int) -> bytes:
+        try:
+            return bytes(stream.read(min(size, _ZSTD_STEP)))
+        except OSError as error:
+            damage: type[Exception] = EOFError if "runcated" in str(error) else zlib.error
+            raise damage(str(error)) from None
+
+    return read
 
 
 def _refuse_unless_file(path: Path) -> None:
@@ -173,11 +211,13 @@ def _refuse_unless_file(path: Path) -> None:
 
 
 def _decompress(raw: BinaryIO) -> io.BufferedReader:
-    """Decompress gzip, recognized by content: downloads are often unpacked on the way and keep their `.gz`."""
-    magic = raw.read(2)
+    """Decompress gzip and zstd, recognized by content: downloads are often unpacked on the way and keep their `.gz`."""
+    magic = raw.read(4)
     raw.seek(0)
-    if magic == b"\x1f\x8b":
-        return io.BufferedReader(_Decompressor(raw), _BUFFER)
+    if magic.startswith(b"\x1f\x8b"):
+        return io.BufferedReader(_Decompressor(gzip.GzipFile(fileobj=raw, mode="rb").read1), _BUFFER)
+    if magic == b"\x28\xb5\x2f\xfd":
+        return io.BufferedReader(_Decompressor(_zstd_reader(raw)), _BUFFER)
     assert isinstance(raw, io.BufferedReader)
     return raw
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
@@ -81,19 +82,68 @@ def import_file(
                     on_progress(ImportReport(checked=checked, share=file.share))
                 if should_stop is not None and should_stop():
                     return ImportReport(checked=checked, share=file.share, stopped=True)
+    with InputFile(path) as file:
+        return import_records(
+            store,
+            records(file, format=format, columns=columns, redactor=redactor),
+            labels_as=labels_as,
+            again=again,
+            batch_size=batch_size,
+            share=lambda: file.share,
+            on_progress=on_progress,
+            should_stop=should_stop,
+            now=now,
+        )
+
+
+def import_records(
+    store: TraceSink,
+    rows: Iterator[Record | Rejected],
+    *,
+    labels_as: str | None = None,
+    again: bool = False,
+    batch_size: int = 1000,
+    share: Callable[[], float] = lambda: 0.0,
+    on_progress: Callable[[ImportReport], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    now: datetime | None = None,
+) -> ImportReport:
+    """Import records from wherever they come, one transaction per batch. `share` says how much of them has been read.
+
+    The other parameters are those of `import_file`.
+    """
     tally = _Tally()
     moment = now or datetime.now(UTC)
-    with InputFile(path) as file:
-        rows = records(file, format=format, columns=columns, redactor=redactor)
-        for batch in _split_into_batches(rows, batch_size, tally):
-            if batch:
-                added = store.add(batch, labels_as=labels_as, now=moment, again=again)
-                tally.add(added, batch, labels_wanted=labels_as is not None)
-            if on_progress is not None:
-                on_progress(tally.report(share=file.share))
-            if should_stop is not None and should_stop():
-                return tally.report(share=file.share, stopped=True)
+    for batch in _split_into_batches(rows, batch_size, tally):
+        if batch:
+            added = store.add(batch, labels_as=labels_as, now=moment, again=again)
+            tally.add(added, batch, labels_wanted=labels_as is not None)
+        if on_progress is not None:
+            on_progress(tally.report(share=share()))
+        if should_stop is not None and should_stop():
+            return tally.report(share=share(), stopped=True)
     return tally.report(share=1.0)
+
+
+def add_reports(reports: Iterable[ImportReport]) -> ImportReport:
+    """Add up what several imports did. `share` is the last one's."""
+    listed = list(reports)
+    left_out: Counter[str] = Counter()
+    redacted: Counter[str] = Counter()
+    for report in listed:
+        left_out.update(report.left_out)
+        redacted.update(report.redacted)
+    errors = tuple(islice((error for report in listed for error in report.errors), MAX_ERRORS))
+    numbers = ("imported", "duplicates", "rejected", "labels", "repaired", "labels_left_out", "purged", "checked")
+    return ImportReport(
+        **{name: sum(getattr(report, name) for report in listed) for name in numbers},
+        errors=errors,
+        left_out=left_out,
+        redacted=redacted,
+        share=listed[-1].share if listed else 0.0,
+        stopped=any(report.stopped for report in listed),
+        cut=any(report.cut for report in listed),
+    )
 
 
 class _Tally:
@@ -114,9 +164,9 @@ class _Tally:
             self.errors.append(rejection)
 
     def add(self, added: Added, batch: Sequence[Record], *, labels_wanted: bool) -> None:
-        refused = {line for line, _ in (*added.conflicts, *added.purged)}
+        refused = {*added.conflicts, *added.purged}  # one line may hold several traces
         self.labels_left_out += sum(
-            len(record.labels) for record in batch if not labels_wanted or record.line in refused
+            len(record.labels) for record in batch if not labels_wanted or (record.line, record.trace.id) in refused
         )
         self.imported += added.imported
         self.duplicates += added.duplicates

@@ -1,23 +1,26 @@
-"""JSON lines: one trace per line, as `.jsonl` or `.ndjson`, compressed with gzip or not."""
+"""JSON lines: one trace per line, compressed or not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from calibrate.errors import BadInput
 from calibrate.ingest.base import Format, Rejected, Row, attribute_name
 from calibrate.ingest.files import BadLine, InputFile
 from calibrate.ingest.values import FieldError, decode_json, expected, may_need_repair, repair
+
+ENDINGS = (".json", ".jsonl", ".ndjson")
+"""Used for JSON lines and for whole documents alike."""
 
 
 def json_rows(file: InputFile, columns: Mapping[str, str]) -> Iterator[Row | Rejected]:
     """Read the objects of the file, one per line, with their keys renamed by the mapping. Skips blank lines."""
     for row in raw_rows(file):
-        yield row if isinstance(row, Rejected) or not columns else _rename_fields(row, columns)
+        yield row if isinstance(row, Rejected) or not columns else rename_fields(row, columns)
 
 
-def _rename_fields(row: Row, columns: Mapping[str, str]) -> Row:
+def rename_fields(row: Row, columns: Mapping[str, str]) -> Row:
+    """Give the keys that the mapping names the names of our fields."""
     by_key = {key: field for field, key in columns.items()}
     fields = {by_key.get(key) or attribute_name(key, columns): value for key, value in row.fields.items()}
     return replace(row, fields=fields)
@@ -25,11 +28,6 @@ def _rename_fields(row: Row, columns: Mapping[str, str]) -> Row:
 
 def raw_rows(file: InputFile) -> Iterator[Row | Rejected]:
     file.refuse_unless_text()
-    first = file.head.partition(b"\n")[0].strip()
-    if first == b"[" or (first.startswith(b"[") and file.name.endswith((".json", ".json.gz"))):
-        raise BadInput(
-            f"{file.name} is one JSON list; write one object per line (jq -c '.[]' {file.name} > {file.item}s.jsonl)"
-        )
     lines = file.lines
     while True:
         try:
@@ -65,4 +63,4 @@ def _sniff(head: bytes) -> bool:
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
 
 
-FORMATS = (Format("jsonl", (".jsonl", ".ndjson", ".json"), _sniff, raw_rows, json_rows),)
+FORMATS = (Format("jsonl", ENDINGS, _sniff, raw_rows, json_rows, "JSON lines", plain=True),)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from calibrate.ingest.base import Rejected, Row
+from calibrate.ingest.stated_scores import scores_of
 from calibrate.ingest.values import (
     MAX_ID_LENGTH,
     MAX_NAME_LENGTH,
@@ -27,7 +28,7 @@ from calibrate.ingest.verdicts import labels_of
 from calibrate.redaction import Redactor
 from calibrate.sanitize import visible
 from calibrate.settings import ImportSettings
-from calibrate.types import Record, Source, Token, Trace
+from calibrate.types import Record, Source, StatedScore, Token, Trace
 
 MAX_ATTRIBUTE_LENGTH = 1000
 MAX_EXTRA_LENGTH = 200
@@ -59,6 +60,7 @@ RECORD_FIELDS = frozenset(
         "source_id",
         "attributes",
         "extra",
+        "scores",
     )
 )
 """The fields that have a meaning. Any other scalar becomes an attribute."""
@@ -77,6 +79,8 @@ def build(
         trace, left_out = _build_trace(row.fields)
         _check_size(trace, limits)
         labels = labels_of(row.fields, trace)
+        scores, no_scores = scores_of(row.fields.get("scores"), trace.id)
+        left_out += no_scores
         if redactor is not None:
             trace, labels, redacted = redactor.redact(trace, labels)
             left_out = tuple([redactor.redact_text(name) for name in left_out])
@@ -87,7 +91,15 @@ def build(
     if not trace.id:
         trace = replace(trace, id=_id_from_content(trace, format_name))
         labels = tuple(replace(label, trace_id=trace.id) for label in labels)
-    return Record(row.line, trace, labels, row.size, row.repaired, left_out, redacted)
+    if scores:
+        scores = tuple([(name, _named(score, trace.id, redactor)) for name, score in scores])
+    return Record(row.line, trace, labels, row.size, row.repaired, left_out, redacted, scores)
+
+
+def _named(score: StatedScore, trace_id: str, redactor: Redactor | None) -> StatedScore:
+    """The score under the id that its trace has in the store, with its reason redacted as the trace is."""
+    reason = redactor.redact_text(score.reason) if redactor is not None and score.reason else score.reason
+    return StatedScore(trace_id, score.value, reason)
 
 
 def _check_size(trace: Trace, limits: ImportSettings) -> None:
@@ -169,7 +181,9 @@ def _parse_source(number: str, item: Any) -> Source:
     text, title, score = get("text"), get("title"), get("retrieval_score")
     # Names are formatted only for an error: this runs for every passage of every trace.
     if not isinstance(text, str):
-        raise expected(f"sources[{number}].text", "text", text)
+        if text is not None or score is None:
+            raise expected(f"sources[{number}].text", "text", text)
+        text = ""  # some retrievers log only the score of what they retrieved
     if title is not None and not isinstance(title, str):
         raise expected(f"sources[{number}].title", "text or null", title)
     if score is not None and not (type(score) is float and -math.inf < score < math.inf):

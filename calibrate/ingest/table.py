@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Format, Rejected, Row, attribute_name
@@ -21,7 +22,9 @@ from calibrate.ingest.files import MAX_LINE_BYTES, BadLine, InputFile, Lines
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.ingest.values import FieldError, decode_json, repair
 
-STRUCTURED = frozenset(("sources", "tokens", "alternatives", "samples", "schema", "spans", "attributes", "extra"))
+STRUCTURED = frozenset(
+    ("sources", "tokens", "alternatives", "samples", "schema", "spans", "attributes", "extra", "scores")
+)
 _NUMBERED_SOURCE = re.compile(r"source_?(\d+)")
 _UNDECODED = re.compile("[\udc80-\udcff]")
 
@@ -40,7 +43,7 @@ def table_rows(
             if isinstance(row, Row):
                 if fields is None:
                     fields = fields_of(row.fields, columns, file.name)
-                yield _to_record_row(row, fields)
+                yield to_record_row(row, fields)
             else:
                 yield row
 
@@ -137,7 +140,8 @@ def _list_columns(header: list[str]) -> str:
     return ", ".join(repr(column) for column in header[:20]) + (", ..." if len(header) > 20 else "")
 
 
-def _to_record_row(row: Row, fields: list[str]) -> Row | Rejected:
+def to_record_row(row: Row, fields: list[str]) -> Row | Rejected:
+    """Name a row's cells by the fields that they fill, in the order of `fields_of`."""
     values: dict[str, Any] = {}
     numbered: dict[str, Any] = {}
     characters = 0
@@ -163,7 +167,9 @@ def _to_record_row(row: Row, fields: list[str]) -> Row | Rejected:
 
 
 def _to_json_value(field: str, cell: Any) -> Any:
-    """Convert a cell to a JSON value: Parquet has dates and decimals."""
+    """Convert a cell to a JSON value: Parquet, frames and databases have dates, decimals and UUIDs."""
+    if isinstance(cell, UUID):
+        return str(cell)
     if isinstance(cell, Decimal):
         return float(cell)
     if isinstance(cell, date) and field != "timestamp":
@@ -231,6 +237,14 @@ def _sniff_parquet(head: bytes) -> bool:
 
 
 FORMATS = (
-    Format("csv", (".csv", ".tsv"), _sniff_csv, csv_rows, table_rows(csv_rows)),
-    Format("parquet", (".parquet", ".pq"), _sniff_parquet, parquet_rows, table_rows(parquet_rows)),
+    Format("csv", (".csv", ".tsv"), _sniff_csv, csv_rows, table_rows(csv_rows), "CSV table", plain=True),
+    Format(
+        "parquet",
+        (".parquet", ".pq"),
+        _sniff_parquet,
+        parquet_rows,
+        table_rows(parquet_rows),
+        "Parquet table",
+        plain=True,
+    ),
 )

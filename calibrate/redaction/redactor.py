@@ -69,6 +69,10 @@ class Redactor:
         numbering.taken = _taken([beside.question, beside.context, beside.answer, *beside.context_texts, *texts])
         return [numbering.text(text) for text in texts]
 
+    def redact_value(self, value: Any) -> Any:
+        """Redact every text in a JSON value, keys of objects included: equal values get equal placeholders."""
+        return _Numbering(self.finders).value(value)
+
     def redact_text(self, text: str) -> str:
         """Redact a text that belongs to no stored trace, such as a message that quotes one."""
         return _Numbering(self.finders).text(text)

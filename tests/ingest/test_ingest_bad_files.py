@@ -55,15 +55,66 @@ def test_not_json(jsonl):
     }
 
 
-def test_a_json_list_is_told_from_json_lines(tmp_path):
+@pytest.mark.parametrize("name", ["list.json", "list.jsonl", "list.txt", "list.json.gz"])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_json_document_of_records_is_read(tmp_path, name, indent):
+    path = tmp_path / name
+    two = [good("a"), good("b")]
+    for document in (two, {"data": two}, {"exported": "today", "pages": [], "records": two}, {"mine": two, "of": 2}):
+        path.write_text(json.dumps(document, indent=indent))
+        if indent is None and isinstance(document, dict) and "data" not in document:
+            continue  # on one line it is a record of JSON lines
+        assert ids(path) == ["a", "b"]
+    path.write_text(json.dumps(good("alone", sources=[{"text": "x"}]), indent=indent))
+    assert ids(path) == ["alone"]
+
+
+def test_of_a_list_the_good_items_are_kept(tmp_path):
     path = tmp_path / "list.json"
-    path.write_text(json.dumps([good()]))
-    with pytest.raises(BadInput, match="one JSON list; write one object per line"):
-        list(read(path))
-    path = tmp_path / "list.jsonl"
-    path.write_text(json.dumps([good()], indent=1))
-    with pytest.raises(BadInput, match="one JSON list"):
-        list(read(path))
+    path.write_text(json.dumps([good("a"), 3, {"trace_id": "b"}, good("c")], indent=1))
+    assert ids(path) == ["a", "c"]
+    assert sorted(reasons(path).values()) == ["answer: missing", "the item: expected an object, found the number 3"]
+
+
+def test_a_file_of_something_else_gets_one_sentence(tmp_path):
+    path = tmp_path / "other.jsonl"
+    for content, message in (
+        ("\n".join(f"2026-11-01 INFO request {n}" for n in range(2000)), "looks like plain text: its first 20 lines"),
+        ("<html>\n" * 2000, "looks like XML or HTML"),
+        ("\n".join(json.dumps({"reply": "x", "n": n}) for n in range(30)), "no 'answer': its first 20 .*'reply', 'n'"),
+        (json.dumps({"reply": "x", "user": {"id": 1}}, indent=1), "no 'answer': its record has 'reply', 'user'"),
+        (json.dumps({"a": [1, 2]}, indent=1), "no 'answer': its record has 'a'"),
+        (json.dumps(good(), indent=1)[:-5], "begins as one JSON document and is not JSON"),
+    ):
+        path.write_text(content)
+        with pytest.raises(BadInput, match=f"^other.jsonl .*{message}") as caught:
+            list(read(path))
+        assert len(str(caught.value)) < 700
+    path.write_text("\n".join(json.dumps({"reply": f"x{n}"}) for n in range(30)))
+    assert len(ids(path, columns={"answer": "reply"})) == 30
+
+
+def test_twenty_bad_lines_are_no_other_file(tmp_path):
+    """Only where nothing before was good: a log that is cut at its start, say."""
+    path = tmp_path / "logs.jsonl"
+    path.write_text("\n".join(["hello"] * 19 + [json.dumps(good("a"))] + ["hello"] * 40))
+    assert ids(path) == ["a"]
+    assert len(reasons(path)) == 59
+
+
+def test_zstd_is_read_and_cut_off_zstd_as_far_as_it_goes(tmp_path):
+    import pyarrow as pa
+
+    rng = random.Random(7)
+    lines = [json.dumps(good(f"t{at}", answer=rng.randbytes(400).hex())) for at in range(2000)]
+    data = pa.compress("\n".join(lines).encode(), codec="zstd", asbytes=True)
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(data)
+    assert len(ids(path)) == 2000
+    path.write_bytes(data[: len(data) * 2 // 3])
+    *records, last = read(path)
+    assert len(records) > 1000
+    assert (last.last, "cut off" in last.reason) == (True, True)
 
 
 def compressed(count: int) -> tuple[bytes, int]:
@@ -229,7 +280,7 @@ def test_the_format_is_told_by_name_then_by_content(tmp_path):
 def test_an_unknown_format(tmp_path):
     path = tmp_path / "x.xml"
     path.write_text("<answer/>")
-    with pytest.raises(BadInput, match=r"x\.xml is in no format Touchstone reads; it reads \.jsonl, .*\.parquet"):
+    with pytest.raises(BadInput, match=r"x\.xml looks like XML or HTML; Touchstone reads .*JSON lines.*Parquet table"):
         list(read(path))
-    with pytest.raises(BadInput, match="there is no format 'xml'; there are auto, jsonl, csv, parquet"):
+    with pytest.raises(BadInput, match=r"there is no format 'xml'; there are auto, .*jsonl, .*csv, parquet"):
         list(read(path, format="xml"))

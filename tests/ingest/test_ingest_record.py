@@ -207,7 +207,7 @@ some_record = st.fixed_dictionaries(
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(value=some_record | any_json)
+@given(value=some_record | any_json.filter(lambda value: not isinstance(value, list)))
 def test_any_json_is_taken_or_rejected_with_a_reason(tmp_path, value):
     path = tmp_path / "any.jsonl"
     path.write_text(json.dumps(value) + "\n")

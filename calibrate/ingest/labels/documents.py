@@ -18,7 +18,7 @@ MAX_DOCUMENT_BYTES = 256 * 1024**2
 """A list is read as a whole, so it is kept to what fits in memory several times. JSON lines have no such limit."""
 
 # One list, or the answer of an API that has it under a name of its own.
-_LIST = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*"(?:data|items|records)"\s*:\s*)?\[')
+_LIST = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*"(?:data|items|records|runs|traces)"\s*:\s*)?\[')
 _BETWEEN = re.compile(r"[\s,]*")
 _SKIPPER = json.JSONDecoder(strict=False)
 
@@ -30,7 +30,7 @@ def objects(file: InputFile) -> Iterator[Row | Rejected]:
     if opening is None:
         yield from raw_rows(file)
         return
-    whole, damaged = _read_whole(file)
+    whole, damaged = read_whole(file)
     start = opening.end()
     try:
         text = whole[start:].decode()
@@ -79,8 +79,13 @@ def _describe(error: Exception) -> str:
     return f"not JSON: {error.msg}" if isinstance(error, json.JSONDecodeError) else "not usable JSON"
 
 
-def _read_whole(file: InputFile) -> tuple[bytes, bool]:
-    """The file's content, and whether it could not be read to its end."""
+def is_list(head: bytes) -> bool:
+    """Whether a file begins with a list, bare or as an API answers with it."""
+    return _LIST.match(head) is not None
+
+
+def read_whole(file: InputFile) -> tuple[bytes, bool]:
+    """The file's content, and whether it could not be read to its end. Raises BadInput for one that is too large."""
     parts, size = [], 0
     try:
         while part := file.stream.read1(1 << 20):
@@ -89,7 +94,8 @@ def _read_whole(file: InputFile) -> tuple[bytes, bool]:
             if size > MAX_DOCUMENT_BYTES:
                 megabytes = MAX_DOCUMENT_BYTES // 1024**2
                 raise BadInput(
-                    f"{file.name} is one JSON list of more than {megabytes} MB; write one object per line, or split it"
+                    f"{file.name} is one JSON document of more than {megabytes} MB; write one object per line, or "
+                    "split it"
                 )
     except (EOFError, zlib.error, OSError):
         return b"".join(parts), True

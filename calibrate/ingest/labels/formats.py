@@ -16,6 +16,7 @@ from calibrate.ingest.files import InputFile
 from calibrate.ingest.formats import format_of
 from calibrate.ingest.labels.argilla import ARGILLA
 from calibrate.ingest.labels.base import LabelFormat, Parsed, Read, Written, rejection
+from calibrate.ingest.labels.exported import EXPORTED, ExportedLabels
 from calibrate.ingest.labels.jsonl import JSONL
 from calibrate.ingest.labels.label_studio import LABEL_STUDIO
 from calibrate.ingest.labels.offsets import place_spans
@@ -50,8 +51,10 @@ def parse_labels(path: str | os.PathLike[str], *, format: str = "auto") -> Itera
         A file that cannot be read, that holds nothing, or a format that there is not.
     """
     with InputFile(path, "label") as file:
-        chosen = None if format == "auto" else format_named(format)
-        if chosen is None and format_of(file, "auto").name != "jsonl":
+        chosen: LabelFormat | ExportedLabels | None = None if format == "auto" else _readable(format)
+        kind = format_of(file, "auto").name if chosen is None else ""
+        chosen = next((each for each in EXPORTED if each.name == kind), chosen)
+        if chosen is None and kind in ("csv", "parquet"):
             # CSV, and Parquet whose columns are named alike.
             rows, chosen = format_of(file, "auto").raw(file), CSV
         else:
@@ -67,8 +70,12 @@ def parse_labels(path: str | os.PathLike[str], *, format: str = "auto") -> Itera
         yield from _read(chosen or JSONL, _chain(first, rows))
 
 
-def _recognise(row: Row) -> LabelFormat:
-    for each in (LABEL_STUDIO, ARGILLA, PHOENIX):
+def _readable(name: str) -> LabelFormat | ExportedLabels:
+    return next((each for each in EXPORTED if each.name == name), None) or format_named(name)
+
+
+def _recognise(row: Row) -> LabelFormat | ExportedLabels:
+    for each in (LABEL_STUDIO, ARGILLA, PHOENIX, *EXPORTED):
         if each.recognises(row.fields):
             return each
     return JSONL
@@ -80,7 +87,7 @@ def _chain(first: deque[Row | Rejected], rest: Iterator[Row | Rejected]) -> Iter
     yield from rest
 
 
-def _read(chosen: LabelFormat, rows: Iterator[Row | Rejected]) -> Iterator[Read]:
+def _read(chosen: LabelFormat | ExportedLabels, rows: Iterator[Row | Rejected]) -> Iterator[Read]:
     """Pass what could not be read on as it comes, and the rows to the format."""
     rejected: list[Rejected] = []
 

@@ -42,7 +42,7 @@ def parse_cells(cells: Mapping[str, str]) -> dict[str, Any]:
     if isinstance(fields.get("spans"), str):
         fields["spans"] = decode_json(fields["spans"])
     if "kinds" in fields:
-        fields["kinds"] = _parse_kinds(fields["kinds"])
+        fields["kinds"] = parse_kinds_cell(fields["kinds"])
     return {name: repair(value).value for name, value in fields.items()}
 
 
@@ -53,7 +53,8 @@ def _parse_number(cell: str, name: str) -> float:
         raise expected(name, "a number", cell) from None
 
 
-def _parse_kinds(cell: str) -> Any:
+def parse_kinds_cell(cell: str) -> Any:
+    """Read kinds divided by semicolons, or a JSON list of them."""
     if cell.startswith("["):
         return decode_json(cell)
     return [kind.strip() for kind in cell.split(";") if kind.strip()]

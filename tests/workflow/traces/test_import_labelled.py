@@ -32,7 +32,7 @@ def test_labels_are_kept_as_those_of_the_file(
     store: Store, tmp_path: Path, labels_as: str | None, labeller: str
 ) -> None:
     path = write(tmp_path / "audit.jsonl")
-    report, sample, _ = import_traces(store, path, labels_as=labels_as, now=NOW)
+    report, sample, *_ = import_traces(store, path, labels_as=labels_as, now=NOW)
     assert (report.imported, report.labels, report.labels_left_out, sample) == (30, 12, 0, None)
     assert store.labels.labellers() == [labeller]
 
@@ -43,7 +43,7 @@ def test_labels_that_are_not_wanted_or_of_rejected_traces_are_counted(store: Sto
     assert (report.imported, report.labels, report.labels_left_out) == (30, 0, 12)
     changed = path.read_text().replace('"answer": "answer 2"', '"answer": "another"')
     path.write_text(changed)
-    report, sample, _ = import_traces(store, path, design="feedback", now=NOW)
+    report, sample, *_ = import_traces(store, path, design="feedback", now=NOW)
     assert (report.duplicates, report.rejected, report.labels, report.labels_left_out) == (29, 1, 11, 1)
     assert sample is not None
     assert (sample.name, sample.design, sample.size) == ("audit", "feedback", 11)

@@ -14,6 +14,7 @@ from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected, Row
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.formats import format_of, read
+from calibrate.ingest.inspection.profile import NOTHING, Profile, Profiler
 from calibrate.ingest.values import repair
 from calibrate.types import Record
 
@@ -30,15 +31,21 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 """Names of our fields in other tools, the likeliest first."""
 
+LOOK_AT = 1000
+LOOK_AT_BYTES = 32 * 1024 * 1024
+
 _MAX_CELL = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The first rows of a file, read with the mapping passed or else with the suggested one.
+    """What a file is, and its first rows, read with the mapping passed or else with the suggested one.
 
+    `columns` are those from which the fields may be chosen: empty for a format whose fields have their places.
     `suggested` maps fields to the columns that probably hold them. `raw` has the cells as text, long ones shortened;
-    `records` has the records that an import would read from the rows, and `problem` why it would refuse the file.
+    `records` has the records that an import would read from the first rows, and `problem` why it would refuse the file.
+    `profile` counts the fields of the records that were looked at, and `rejected` those that would be: of the whole
+    file (`is_whole`), or of its beginning.
     """
 
     format: str
@@ -47,31 +54,60 @@ class Preview:
     raw: tuple[Mapping[str, str], ...]
     records: tuple[Record | Rejected, ...]
     problem: str | None = None
+    title: str = ""
+    profile: Profile = NOTHING
+    rejected: tuple[Rejected, ...] = ()
+    is_whole: bool = False
+    is_benchmark: bool = False
 
 
 def preview(
-    path: str | os.PathLike[str], *, rows: int = 5, format: str = "auto", columns: Mapping[str, str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    rows: int = 5,
+    look_at: int = LOOK_AT,
+    format: str = "auto",
+    columns: Mapping[str, str] | None = None,
 ) -> Preview:
-    """Preview a file. Reads no more of it than its first rows."""
+    """Preview a file. Shows its first `rows` and looks at `look_at` of them, or fewer where they are large."""
     with InputFile(path) as file:
         chosen = format_of(file, format)
-        raw = [row.fields for row in islice(chosen.raw(file), rows) if isinstance(row, Row)]
+        raw = []
+        if chosen.plain:
+            raw = [row.fields for row in islice(chosen.raw(file), rows) if isinstance(row, Row)]
     # Every row of a table has all its columns, but JSON lines differ in their keys.
     names = tuple(dict.fromkeys(name for fields in raw for name in fields))
     suggested = suggest(names)
-    records: list[Record | Rejected] = []
-    problem = None
+    mapping = (suggested if columns is None else columns) if chosen.plain else {}
+    first: list[Record | Rejected] = []
+    rejected: list[Rejected] = []
+    profiler, size, problem, is_whole = Profiler(), 0, None, True
     try:
-        records.extend(islice(read(path, format=chosen.name, columns=suggested if columns is None else columns), rows))
+        for number, record in enumerate(read(path, format=chosen.name, columns=mapping)):
+            if number >= look_at or size > LOOK_AT_BYTES:
+                is_whole = False
+                break
+            if number < rows:
+                first.append(record)
+            if isinstance(record, Rejected):
+                rejected.append(record)
+            else:
+                profiler.add(record)
+                size += record.size
     except BadInput as error:
-        problem = str(error)
+        problem, is_whole = str(error), False
     return Preview(
         format=chosen.name,
         columns=names,
         suggested=suggested,
         raw=tuple({name: _cell(value) for name, value in fields.items()} for fields in raw),
-        records=tuple(records),
+        records=tuple(first),
         problem=problem,
+        title=chosen.title or chosen.name,
+        profile=profiler.profile(),
+        rejected=tuple(rejected),
+        is_whole=is_whole,
+        is_benchmark=chosen.benchmark,
     )
 
 

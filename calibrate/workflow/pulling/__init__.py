@@ -1,0 +1,1 @@
+"""Traces, scores and labels are fetched from the systems that hold them."""

@@ -10,10 +10,11 @@
 from __future__ import annotations
 
 from calibrate.runtime.alerts import Alerts
-from calibrate.runtime.decision import Decision, OnMissing, Outcome, decide, probability
+from calibrate.runtime.decision import Decision, OnMissing, Outcome, decide, probability, segments_of
 from calibrate.runtime.guard import Guard
 from calibrate.runtime.live import Live, load
 from calibrate.runtime.scoring import Scored, Scorer
+from calibrate.runtime.tracelog import TraceLog
 from calibrate.thresholds.model import ThresholdsFile
 
 __all__ = [
@@ -26,7 +27,9 @@ __all__ = [
     "Scored",
     "Scorer",
     "ThresholdsFile",
+    "TraceLog",
     "decide",
     "load",
     "probability",
+    "segments_of",
 ]

@@ -16,7 +16,7 @@ from calibrate.runtime.live import Live, current
 from calibrate.runtime.validation import describe_type
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.thresholds.ranges import describe_outside, is_outside
-from calibrate.types import Tier
+from calibrate.types import Segmented, Tier, attribute_text, segment_of
 
 Outcome = Literal["ACCEPT", "REVIEW", "REJECT"]
 
@@ -73,6 +73,7 @@ def decide(
     *,
     on_missing: OnMissing = "review",
     skipped: Collection[str] = (),
+    segments: Mapping[str, str | None] | None = None,
 ) -> Decision:
     """Apply a release to the scores of one answer.
 
@@ -93,6 +94,10 @@ def decide(
     skipped : collection of str
         Detectors that were not to score this answer, because the release samples or because the answer declines to
         answer. Where no others are missing, nothing failed: the answer is not unscored.
+    segments : mapping of str to str or None, optional
+        What the answer's trace says of itself: `{"operation": "qa", "attributes.tier": "gold"}`, as `segments_of` reads
+        it from a trace. A detector with a threshold of its own for that segment decides by it; one without, or of
+        which the trace does not say the segment, by its common threshold.
 
     Returns
     -------
@@ -102,19 +107,21 @@ def decide(
     ------
     BadInput
         If a score is not a number: a wrong type is a mistake of the caller, not an abstention. If `on_missing` is none
-        of the three.
+        of the three. If a segment is no text.
     """
     check_on_missing(on_missing)
     if isinstance(thresholds, Live):
         thresholds = thresholds.current
     if type(scores) is not dict and not isinstance(scores, Mapping):
         raise BadInput(f"scores must map detector names to numbers, not be a {type(scores).__name__}")
+    if segments is not None and type(segments) is not dict and not isinstance(segments, Mapping):
+        raise BadInput(f"segments must map what tells them apart to texts, not be a {type(segments).__name__}")
     fired: list[str] = []
     reasons: list[str] = []
     scored: dict[str, float] = {}
     missing: list[str] = []
     tier: Tier = "off"
-    for name, threshold, meets, rule_tier, before, after, low, high in thresholds.rules:
+    for name, threshold, meets, rule_tier, before, after, low, high, by, own in thresholds.rules:
         value = scores.get(name)
         if type(value) is not float or value - value != 0.0:  # the common case pays for no call
             value = _number(name, value)
@@ -124,6 +131,10 @@ def decide(
         scored[name] = value
         if not low <= value <= high:
             _notice_range(name, value, low, high)
+        if own is not None and segments and (segment := segments.get(by)) is not None:  # type: ignore[arg-type]
+            apart = own.get(segment if type(segment) is str else _text_of(by, segment))
+            if apart is not None:
+                threshold, after = apart
         if meets(value, threshold) and rule_tier != "off":
             fired.append(name)
             reasons.append(f"{before}{value:.4g}{after}")
@@ -155,6 +166,25 @@ def decide(
         tuple(fired), tier, verdict, tuple(reasons), thresholds.version,
         tuple(scored), tuple(missing), tuple(sorted(unknown)), unscored,
     )  # fmt: skip
+
+
+def segments_of(thresholds: ThresholdsFile | Live, trace: Segmented) -> dict[str, str | None]:
+    """Read from a trace what `decide` needs to know of its segment.
+
+    Parameters
+    ----------
+    thresholds : ThresholdsFile or Live
+        What `load` returned.
+    trace : Trace
+        Or anything else with its `operation`, `model` and `attributes`.
+
+    Returns
+    -------
+    dict of str to str or None
+        For each way in which the release tells segments apart, the segment; None where the trace does not say. Empty
+        for a release without segments.
+    """
+    return {by: segment_of(trace, by) for by in current(thresholds).segmented_by}
 
 
 def probability(thresholds: ThresholdsFile | Live, detector: str, score: float | None) -> float | None:
@@ -208,6 +238,12 @@ def _number(name: str, value: Any) -> float | None:
         except OverflowError:
             return None
     return value if math.isfinite(value) else None
+
+
+def _text_of(by: str | None, segment: object) -> str:
+    if not isinstance(segment, (str, int, float)):
+        raise BadInput(f"the segment by {by} is {describe_type(segment)}: give a text, or null where it is not known")
+    return attribute_text(segment) or ""
 
 
 def _notice_range(name: str, value: float, low: float, high: float) -> None:

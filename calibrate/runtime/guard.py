@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from calibrate.errors import BadInput
 from calibrate.runtime.alerts import Alerts
 from calibrate.runtime.decision import Decision, OnMissing, decide
 from calibrate.runtime.live import Live, current
-from calibrate.runtime.scoring import Scorer
+from calibrate.runtime.scoring import PassedScores, Scorer
 from calibrate.runtime.validation import check_number, describe_type
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Trace
@@ -68,47 +69,56 @@ class Guard:
         self._scorer.prepare()
         self._reported: set[type[Exception]] = set()
 
-    def check(self, trace: Trace) -> Decision:
+    def check(self, trace: Trace, *, scores: PassedScores | None = None) -> Decision:
         """Decide on one answer.
 
         Parameters
         ----------
         trace : Trace
+        scores : mapping of str to float, optional
+            Scores that were computed elsewhere, by detector, in its own units: those of external detectors, and of any
+            other that is not to be computed here. What is no finite number counts as missing.
 
         Returns
         -------
         Decision
         """
-        return self.check_many([trace])[0]
+        return self.check_many([trace], scores=None if scores is None else [scores])[0]
 
-    def check_many(self, traces: Sequence[Trace]) -> list[Decision]:
+    def check_many(
+        self, traces: Sequence[Trace], *, scores: Sequence[PassedScores | None] | None = None
+    ) -> list[Decision]:
         """Decide on several answers, all by one release. Quicker than one by one for detectors with a model.
 
         Parameters
         ----------
         traces : sequence of Trace
+        scores : sequence of mapping of str to float, optional
+            For each trace, as `check` takes them.
 
         Returns
         -------
         list of Decision
             One for each trace, in order.
         """
-        decisions = self._decide_safely(traces)
+        decisions = self._decide_safely(traces, list(scores) if scores is not None else [None] * len(traces))
         if self._alerts is not None:
             for trace, decision in zip(traces, decisions, strict=True):
                 self._alerts.offer(trace, decision)
         return decisions
 
-    def _decide_safely(self, traces: Sequence[Trace]) -> list[Decision]:
+    def _decide_safely(self, traces: Sequence[Trace], passed: Sequence[PassedScores | None]) -> list[Decision]:
         """Decide, and where scoring raises, trace by trace, so that only the culprit goes unchecked.
 
         A guard must not take down the program that it guards.
         """
         try:
-            return [scored.decision for scored in self._scorer.score(traces, deadline=self._deadline)]
+            scored = self._scorer.score(traces, passed=passed, deadline=self._deadline)
+            return [result.decision for result in scored]
         except Exception as error:
             if len(traces) > 1:
-                return [decision for trace in traces for decision in self._decide_safely([trace])]
+                pairs = zip_longest(traces, passed[: len(traces)])
+                return [decision for trace, given in pairs for decision in self._decide_safely([trace], [given])]
             if type(error) not in self._reported:
                 self._reported.add(type(error))
                 log.exception("touchstone: scoring failed, so the answer is unscored. This is logged once")

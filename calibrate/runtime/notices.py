@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Literal
 
-Kind = Literal["empty", "unscored", "dropped"]
+Kind = Literal["empty", "unscored", "dropped", "unlogged", "unsent"]
 
 log = logging.getLogger("touchstone")
 _logged: set[Kind] = set()
@@ -20,7 +20,7 @@ def is_new(kind: Kind) -> bool:
 
     Parameters
     ----------
-    kind : {"empty", "unscored", "dropped"}
+    kind : {"empty", "unscored", "dropped", "unlogged", "unsent"}
 
     Returns
     -------
@@ -34,7 +34,7 @@ def log_once(kind: Kind, problem: str) -> None:
 
     Parameters
     ----------
-    kind : {"empty", "unscored", "dropped"}
+    kind : {"empty", "unscored", "dropped", "unlogged", "unsent"}
     problem : str
         What happened and what becomes of the answer. It holds no text of a trace.
     """
@@ -43,4 +43,10 @@ def log_once(kind: Kind, problem: str) -> None:
         log.warning("an answer was %s: %s. This is logged once", _WORDS[kind], problem)
 
 
-_WORDS: dict[Kind, str] = {"empty": "empty", "unscored": "not scored", "dropped": "dropped"}
+_WORDS: dict[Kind, str] = {
+    "empty": "empty",
+    "unscored": "not scored",
+    "dropped": "dropped",
+    "unlogged": "not logged",
+    "unsent": "not handed over",
+}

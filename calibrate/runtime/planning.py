@@ -12,11 +12,15 @@ from calibrate.errors import TouchstoneError
 from calibrate.runtime import rules
 from calibrate.thresholds.ensembles import list_members
 from calibrate.thresholds.model import DetectorEntry, Sampling, ThresholdsFile
-from calibrate.types import Baseline, ScoreStatus, Trace
+from calibrate.types import Baseline, LearnedHead, ScoreStatus, Trace, attribute_text
 
 if TYPE_CHECKING:
     from calibrate.detectors.base import Detector
     from calibrate.runtime.scoring import Scored
+
+
+NOT_GIVEN = "its score is computed elsewhere, and none was given"
+"""Why an external detector of a release has no score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +31,21 @@ class Plan:
     baselines: Mapping[tuple[str, str], Baseline]
     detectors: list[PlannedDetector]
     good_until: float
+    head: LearnedHead | None = None
 
     def put_in_place(self) -> None:
-        """Let detectors normalise by the release's baselines. If it has none, this process's own stay."""
-        if self.baselines and self.baselines != workspace.current().baselines:
-            workspace.use(replace(workspace.current(), baselines=self.baselines))
+        """Let detectors use the release's baselines and head. What it has none of, this process's own stay."""
+        here = workspace.current()
+        place = replace(here, baselines=self.baselines or here.baselines, head=self.head or here.head)
+        if (place.baselines, place.head) != (here.baselines, here.head):
+            workspace.use(place)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedDetector:
     """A detector of a release. If it cannot score, `detector` is None and `problem` and `status` say why.
+
+    `is_external`: its scores come from elsewhere, with every answer.
 
     `cascades` are the rules that read it only behind their filters; empty if anything reads it on every trace.
     """
@@ -47,6 +56,7 @@ class PlannedDetector:
     detector: Detector | None = None
     problem: str | None = None
     status: ScoreStatus = "failed"
+    is_external: bool = False
 
     def reason_to_skip(self, result: Scored) -> str | None:
         """Say why the detector is not to run on this trace, given the others' scores. None if it is."""
@@ -73,7 +83,7 @@ def is_sampled(sampling: Sampling, detector: str, trace: Trace) -> bool:
     bool
     """
     attributes = trace.attributes
-    if any(_attribute_text(attributes.get(name)) != value for name, value in sampling.only_when.items()):
+    if any(attribute_text(attributes.get(name)) != value for name, value in sampling.only_when.items()):
         return False
     digest = blake2b(f"{detector}\0{trace.id}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) < sampling.rate * 2**64
@@ -117,6 +127,8 @@ def plan_detector(file: ThresholdsFile, name: str) -> PlannedDetector:
     """
     entry = file.detectors[name]
     planned = PlannedDetector(name, entry.sampling, _find_cascades(file, name))
+    if entry.is_external:
+        return replace(planned, problem=NOT_GIVEN, status="abstained", is_external=True)
     try:
         from calibrate import registry
 
@@ -151,10 +163,3 @@ def _find_cascades(file: ThresholdsFile, name: str) -> tuple[Mapping[str, Any], 
         for rule in readers
     )
     return tuple(readers) if behind and file.detectors[name].tier == "off" else ()
-
-
-def _attribute_text(value: object) -> str | None:
-    """Convert an attribute to the text it is compared as: booleans and numbers as JSON writes them."""
-    if value is None:
-        return None
-    return str(value).lower() if isinstance(value, bool) else str(value)

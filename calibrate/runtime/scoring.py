@@ -11,7 +11,7 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,7 +21,7 @@ from calibrate import deadlines
 from calibrate.errors import BadInput
 from calibrate.runtime import notices
 from calibrate.runtime.crew import Check, Step, crew
-from calibrate.runtime.decision import Decision, OnMissing, check_on_missing, decide
+from calibrate.runtime.decision import Decision, OnMissing, check_on_missing, decide, segments_of
 from calibrate.runtime.live import Live, current
 from calibrate.runtime.planning import Plan, PlannedDetector, is_sampled, plan_detector
 from calibrate.runtime.validation import describe_type, find_fault
@@ -36,6 +36,12 @@ log = logging.getLogger("touchstone")
 
 RETRY = 60.0
 """Seconds after which a detector that cannot score is tried again: its model may have been installed."""
+
+HOW_TO_PASS = ": pass it in, as in guard.check(trace, scores={name: value})"
+NOT_PASSED = "had no score on an answer"
+
+PassedScores = Mapping[str, float | None]
+"""Scores of one trace that were computed elsewhere, by detector, in its own units."""
 
 CachedScores = Callable[[str, Sequence[Trace]], Sequence[Score | None]]
 """Called once per detector with its name and traces; returns the score of each trace that has one already, or None."""
@@ -60,6 +66,8 @@ class Scored:
         What is wrong with the trace itself: a field of a wrong type. Nothing is scored then.
     on_missing : {"review", "accept", "reject"}
         The verdict if nothing could be scored.
+    unknown : mapping of str to float
+        Scores that were passed in for detectors that the release does not have.
     """
 
     trace: Trace
@@ -69,11 +77,17 @@ class Scored:
     skipped: dict[str, str] = field(default_factory=dict)
     fault: str | None = None
     on_missing: OnMissing = "review"
+    unknown: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def numbers(self) -> dict[str, float]:
         """The scores that have a value, by detector, in its own units."""
         return {name: score.value for name, score in self.scores.items() if score.value is not None}
+
+    @property
+    def segments(self) -> dict[str, str | None]:
+        """The segments that the trace is of, by what tells those of the release apart."""
+        return {} if self.fault is not None else segments_of(self.file, self.trace)
 
     @property
     def decision(self) -> Decision:
@@ -83,11 +97,12 @@ class Scored:
         """
         numbers = self.numbers
         if numbers:
-            return decide(self.file, numbers, on_missing=self.on_missing)
+            scores = {**self.unknown, **numbers}
+            return decide(self.file, scores, on_missing=self.on_missing, segments=self.segments)
         declines = any(score.status == "refusal" for score in self.scores.values())
         left_out = bool(self.skipped) and not self.scores
         skipped = [rule.detector for rule in self.file.rules] if declines or left_out else list(self.skipped)
-        decision = decide(self.file, numbers, on_missing=self.on_missing, skipped=skipped)
+        decision = decide(self.file, self.unknown, on_missing=self.on_missing, skipped=skipped)
         if decision.unscored:
             return replace(decision, reasons=(f"nothing was scored: {self.fault or self._explain_missing()}",))
         if decision.missing:
@@ -163,7 +178,12 @@ class Scorer:
         self._plan = None
 
     def score(
-        self, traces: Sequence[Trace], *, cached: CachedScores | None = None, deadline: float | None = None
+        self,
+        traces: Sequence[Trace],
+        *,
+        cached: CachedScores | None = None,
+        passed: Sequence[PassedScores | None] | None = None,
+        deadline: float | None = None,
     ) -> list[Scored]:
         """Score traces, whatever the detectors do.
 
@@ -173,6 +193,9 @@ class Scorer:
         cached : callable, optional
             Called once per detector with its name and traces; returns one Score or None for each. A score from here
             counts even if this process could not compute it.
+        passed : sequence of mapping of str to float, optional
+            For each trace, scores that the caller has already, by detector: those of external detectors, and of any
+            other that is not to be computed here. What is no finite number counts as no score.
         deadline : float, optional
             Seconds that this may take, above 0. The detectors run in other threads then, and what is not scored in
             time is missing. Without it they run in the caller's thread, for as long as they take.
@@ -186,6 +209,8 @@ class Scorer:
         results = [
             Scored(trace, file, {}, {}, fault=find_fault(trace), on_missing=self._on_missing) for trace in traces
         ]
+        if passed is not None:
+            results = [self._take_passed(result, given) for result, given in zip(results, passed, strict=True)]
         for problem in dict.fromkeys(result.fault for result in results if result.fault is not None):
             self._report_once(file, "a trace", problem)
         if deadline is None:
@@ -199,6 +224,25 @@ class Scorer:
         for result in results:
             _notice_unscored(result)
         return results
+
+    def _take_passed(self, result: Scored, given: PassedScores | None) -> Scored:
+        """The result with the scores that the caller has already."""
+        if given is None or result.fault is not None:
+            return result
+        if not isinstance(given, Mapping):
+            self._report_once(result.file, "scores", f"passed in as {describe_type(given)}; give names and numbers")
+            return result
+        unknown = {}
+        for name, value in given.items():
+            if (score := _score_of(result.trace, value)) is None:
+                continue
+            if name in result.file.detectors:
+                result.scores[name] = score
+                if score.status == "failed":
+                    self._report_once(result.file, name, f"{score.reason}")
+            elif score.value is not None:
+                unknown[str(name)] = score.value
+        return replace(result, unknown=unknown)
 
     def _plan_beside(self, *of_batch: Any) -> list[Step]:
         """The same steps, with what they compute counted."""
@@ -223,6 +267,8 @@ class Scorer:
     def _do_step(self, planned: PlannedDetector, results: Sequence[Scored], cached: CachedScores | None) -> None:
         pending = []
         for result in results:
+            if planned.name in result.scores:
+                continue  # it was passed in
             if result.fault is not None:
                 result.scores[planned.name] = Score(str(getattr(result.trace, "id", "")), None, result.fault, "failed")
             elif (reason := planned.reason_to_skip(result)) is None:
@@ -258,19 +304,25 @@ class Scorer:
         if plan is not None and plan.file is file and now < plan.good_until:
             plan.put_in_place()
             return plan.detectors
-        plan = Plan(file, baselines.from_json(file.baselines), [], now)
+        plan = Plan(file, baselines.from_json(file.baselines), [], now, baselines.head_from_json(file.baselines))
         plan.put_in_place()
         detectors = [plan_detector(file, name) for name in self._names(file)]
         detectors.sort(key=lambda planned: bool(planned.cascades))
         for planned in detectors:
-            if planned.problem is not None:
+            if planned.problem is not None and not planned.is_external:  # that one is for each answer to say
                 self._report_once(file, planned.name, planned.problem)
-        good_until = now + RETRY if any(planned.problem is not None for planned in detectors) else math.inf
+        good_until = (
+            now + RETRY
+            if any(planned.problem is not None and not planned.is_external for planned in detectors)
+            else math.inf
+        )
         self._plan = replace(plan, detectors=detectors, good_until=good_until)
         return detectors
 
     def _run_detector(self, planned: PlannedDetector, pending: Sequence[Scored]) -> None:
         if planned.detector is None:
+            if planned.is_external and pending:
+                self._report_once(pending[0].file, planned.name, f"{planned.problem}{HOW_TO_PASS}", kind=NOT_PASSED)
             for result in pending:
                 result.scores[planned.name] = Score(result.trace.id, None, planned.problem, planned.status)
         elif pending:
@@ -304,6 +356,21 @@ class Scorer:
 
 def _list_detectors(file: ThresholdsFile) -> str:
     return ", ".join(rule.detector for rule in file.rules) or "none"
+
+
+def _score_of(trace: Trace, value: object) -> Score | None:
+    """A score that was passed in; None for one without a value, and with a reason for what is no number at all."""
+    if value is None:
+        return None
+    try:
+        number = None if isinstance(value, (bool, str, bytes)) else float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        return None
+    except (TypeError, ValueError):
+        number = None
+    if number is None:
+        return Score(trace.id, None, f"the score passed in is {describe_type(value)}, and no number", "failed")
+    return Score(trace.id, number) if math.isfinite(number) else None
 
 
 def _explain_undone(check: Check, name: str, seconds: float) -> tuple[str, str]:

@@ -8,9 +8,11 @@ from typing import Any
 
 from calibrate.thresholds.ensembles import FIGURES, EnsembleEntry
 from calibrate.thresholds.model import DetectorEntry, Sampling, ThresholdsFile
-from calibrate.types import Guarantee, Interval
+from calibrate.thresholds.segments import describe_segments, name_segment
+from calibrate.types import Guarantee, Interval, Segments
 
-_VERBATIM = ("version", "revision", "flag_when", "tier", "policy", "feasible")
+_VERBATIM = ("version", "flag_when", "tier", "policy", "feasible")
+_PROMPT = "+prompt-"  # before the version of a judge's prompt, in its revision
 MEASURED = ("precision", "recall", "fpr", "flag_rate")
 
 
@@ -30,7 +32,7 @@ class Change:
         subject = f"{self.detector}: " if self.detector else ""
         if self.field == "detector":
             return f"{self.detector} {'added' if self.before is None else 'removed'} ({self.before or self.after})"
-        if self.field == "threshold" or (self.field.endswith(" cut") and None not in (self.before, self.after)):
+        if self.field.startswith(("threshold", "page cut", "signal cut")) and None not in (self.before, self.after):
             return f"{subject}{self.field} moved from {self.before:g} to {self.after:g}"
         verb = "moved" if isinstance(self.after, Interval) else "changed"
         return f"{subject}{self.field} {verb} from {_describe(self.before)} to {_describe(self.after)}"
@@ -68,12 +70,25 @@ def _diff_data(old: ThresholdsFile, new: ThresholdsFile) -> Iterator[Change]:
         yield Change(None, "baselines", sorted(old.baselines), sorted(new.baselines))
 
 
+def _diff_revision(name: str, old: str, new: str) -> Iterator[Change]:
+    """The revision; where only the prompt's version in it differs, that version."""
+    if old == new:
+        return
+    (model, _, before), (same, _, after) = old.partition(_PROMPT), new.partition(_PROMPT)
+    if before and after and model == same:
+        yield Change(name, "prompt version", before, after)
+    else:
+        yield Change(name, "revision", old, new)
+
+
 def _diff_detector(name: str, old: DetectorEntry | None, new: DetectorEntry | None) -> Iterator[Change]:
     if old is None or new is None:
         yield Change(name, "detector", old and _summarize_detector(old), new and _summarize_detector(new))
         return
     if old.threshold != new.threshold:
         yield Change(name, "threshold", old.threshold, new.threshold)
+    yield from _diff_segments(name, old.segments, new.segments)
+    yield from _diff_revision(name, old.revision, new.revision)
     for field in _VERBATIM:
         if getattr(old, field) != getattr(new, field):
             yield Change(name, field, getattr(old, field), getattr(new, field))
@@ -93,6 +108,32 @@ def _diff_detector(name: str, old: DetectorEntry | None, new: DetectorEntry | No
             yield Change(name, field, getattr(old.metrics, field), getattr(new.metrics, field))
     if old.coverage != new.coverage:
         yield Change(name, "coverage", Interval(old.coverage), Interval(new.coverage))
+
+
+def _diff_segments(name: str, old: Segments | None, new: Segments | None) -> Iterator[Change]:
+    """Thresholds per segment, one by one where both tell the segments apart alike."""
+    if old is None or new is None or old.by != new.by:
+        if old != new:
+            yield Change(name, "segments", *(describe_segments(each) if each else None for each in (old, new)))
+        if new is not None:
+            for segment, own in sorted(new.thresholds.items()):
+                if own.guarantee is not None:
+                    yield Change(name, f"guarantee ({name_segment(new.by, segment)})", None, own.guarantee)
+        return
+    for segment in sorted({*old.thresholds, *new.thresholds}):
+        before, after = old.thresholds.get(segment), new.thresholds.get(segment)
+        where = f"({name_segment(new.by, segment)})"
+        thresholds = before and before.threshold, after and after.threshold
+        if thresholds[0] != thresholds[1]:
+            yield Change(name, f"threshold {where}", *thresholds)
+        guarantees = before and before.guarantee, after and after.guarantee
+        if guarantees[0] != guarantees[1]:
+            yield Change(name, f"guarantee {where}", *guarantees)
+        if before is None or after is None:
+            continue
+        for field in ("precision", "recall"):
+            if getattr(before, field) != getattr(after, field):
+                yield Change(name, f"{field} {where}", getattr(before, field), getattr(after, field))
 
 
 def _diff_ensemble(name: str, old: EnsembleEntry | None, new: EnsembleEntry | None) -> Iterator[Change]:
@@ -124,7 +165,11 @@ _UNSET = _Unset()
 
 
 def _summarize_detector(entry: DetectorEntry) -> str:
-    return f"flags at {entry.limit}, tier {entry.tier}" + (f", {entry.strength}" if entry.guarantee else "")
+    thresholds = entry.segments.thresholds if entry.segments else {}
+    by = entry.segments.by if entry.segments else ""
+    proven = [name_segment(by, name) for name, own in sorted(thresholds.items()) if own.guarantee]
+    parts = [f"flags at {entry.limits}", f"tier {entry.tier}", *([entry.strength] if entry.guarantee else [])]
+    return ", ".join([*parts, *(f"certified in {part} alone" for part in proven)])
 
 
 def _summarize_ensemble(entry: EnsembleEntry) -> str:

@@ -13,8 +13,12 @@ from calibrate.errors import BadThresholds
 from calibrate.thresholds import ensembles
 from calibrate.thresholds.canonical import digest_of
 
-FORMAT = 1
-"""The format number this reader knows. It grows when an older reader would decide otherwise, or not read a file."""
+FORMAT = 2
+"""The newest format number that this reader knows. It grows when an older reader would decide otherwise, or not read a
+file."""
+
+WITH_SEGMENTS = 2
+"""The format from which on detectors may have segments. Files without any stay of format 1: every reader takes it."""
 
 
 def check(document: Any, name: str = "thresholds file") -> None:
@@ -96,6 +100,10 @@ def _find_contradictions(document: Mapping[str, Any]) -> Iterator[str]:
             drawn > population for population, drawn in sample["strata"].values()
         ):
             yield f"data.samples.{name} drew more traces than it had to draw from"
+    if document["touchstone_thresholds"] == WITH_SEGMENTS and not any(
+        "segments" in entry for entry in document["detectors"].values()
+    ):
+        yield f"touchstone_thresholds is {WITH_SEGMENTS}, but no detector has segments: that is format 1"
     for name, entry in document["detectors"].items():
         yield from _contradictions_in_metrics(f"detectors.{name}.metrics", entry["metrics"])
         sampling = entry.get("sampling")
@@ -105,6 +113,8 @@ def _find_contradictions(document: Mapping[str, Any]) -> Iterator[str]:
             yield from _contradictions_in_guarantee(f"detectors.{name}.guarantee", entry["guarantee"])
         if "probability_map" in entry:
             yield from _contradictions_in_map(f"detectors.{name}.probability_map", entry)
+        if "segments" in entry:
+            yield from _contradictions_in_segments(f"detectors.{name}.segments", entry["segments"], document)
     for name, entry in document.get("ensembles", {}).items():
         if name in document["detectors"]:
             yield f"ensembles.{name} has the name of a detector"
@@ -119,6 +129,15 @@ def _contradictions_in_metrics(where: str, metrics: Mapping[str, Any]) -> Iterat
         low, high = (metrics.get(name, {}).get(end) for end in ("low", "high"))
         if low is not None and high is not None and low > high:
             yield f"{where}.{name}.low is {low}, above its high ({high})"
+
+
+def _contradictions_in_segments(where: str, segments: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[str]:
+    if document["touchstone_thresholds"] < WITH_SEGMENTS:
+        yield f"{where} changes decisions, and a file of format 1 has none: readers of format 1 would pass it over"
+    for name, segment in segments["thresholds"].items():
+        yield from _contradictions_in_metrics(f"{where}.thresholds.{name}", segment)
+        if "guarantee" in segment:
+            yield from _contradictions_in_guarantee(f"{where}.thresholds.{name}.guarantee", segment["guarantee"])
 
 
 def _contradictions_in_guarantee(where: str, guarantee: Mapping[str, Any]) -> Iterator[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from calibrate.errors import BadInput
 from calibrate.thresholds.canonical import copy_json
-from calibrate.types import Interval
+from calibrate.types import Guarantee, Interval
 
 
 def to_number(value: float | None) -> float | None:
@@ -23,6 +24,19 @@ def interval_to_json(interval: Interval) -> dict[str, float | None]:
 def intervals_from_json(measured: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Interval]:
     """Read the intervals of these names."""
     return {name: Interval(*(to_number(measured[name][end]) for end in ("value", "low", "high"))) for name in names}
+
+
+def guarantee_to_json(guarantee: Guarantee) -> dict[str, Any]:
+    return {
+        **asdict(guarantee),
+        **{name: to_number(getattr(guarantee, name)) for name in ("target", "confidence", "bound")},
+    }
+
+
+def guarantee_from_json(document: Mapping[str, Any]) -> Guarantee:
+    shares = {name: float(document[name]) for name in ("target", "confidence", "bound")}
+    counts = {name: int(document[name]) for name in ("labels", "hallucinated")}
+    return Guarantee(strength=document["strength"], sample=document["sample"], **shares, **counts)  # type: ignore[arg-type]
 
 
 def select_extra(mapping: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from calibrate.orientation import MEETS, SIGNS
 from calibrate.probability import JudgedMap
 from calibrate.thresholds.canonical import copy_json, digest_of
 from calibrate.thresholds.canonical import label_set_digest as label_set_digest
-from calibrate.thresholds.checks import FORMAT, check
+from calibrate.thresholds.checks import WITH_SEGMENTS, check
 from calibrate.thresholds.data import Data as Data
 from calibrate.thresholds.data import Drawn as Drawn
 from calibrate.thresholds.data import Window as Window
@@ -23,6 +23,8 @@ from calibrate.thresholds.ensembles import EnsembleEntry
 from calibrate.thresholds.fields import (
     check_extra,
     format_time,
+    guarantee_from_json,
+    guarantee_to_json,
     interval_to_json,
     intervals_from_json,
     select_extra,
@@ -30,8 +32,18 @@ from calibrate.thresholds.fields import (
     to_utc,
 )
 from calibrate.thresholds.ranges import range_in
-from calibrate.types import FlagWhen, Guarantee, Interval, Strength, Tier
+from calibrate.thresholds.segments import (
+    Own,
+    describe_segments,
+    own_thresholds,
+    segments_from_json,
+    segments_to_json,
+    tidy,
+)
+from calibrate.types import FlagWhen, Guarantee, Interval, Segmented, Segments, Strength, Tier, segment_of
 
+EXTERNAL = "x-external"
+"""The key of an entry whose scores are computed elsewhere: a runtime is given them."""
 _FIGURES = ("precision", "recall", "fpr", "flag_rate")
 
 
@@ -40,7 +52,8 @@ class Rule(NamedTuple):
 
     `threshold` is in the detector's own units, `meets` the comparison of its `flag_when`. A reason is `before`, the
     score, `after`: "citation_grounding 0.41 ≤ 0.52". With tier `off` it does not flag, but an ensemble reads it.
-    `low` and `high` are the ends of what it can score, infinite where the release does not say.
+    `low` and `high` are the ends of what it can score, infinite where the release does not say. `by` tells its segments
+    apart, and `own` has their threshold and `after`; both are None without segments.
     """
 
     detector: str
@@ -51,6 +64,8 @@ class Rule(NamedTuple):
     after: str
     low: float
     high: float
+    by: str | None = None
+    own: Own | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +127,9 @@ class DetectorEntry:
         Maps a score to P(hallucinated).
     sampling : Sampling or None
         On which traces production runs it; None means all.
+    segments : Segments or None
+        Thresholds of their own for parts of the traffic. `threshold` is for all the rest, and the figures are of all
+        traffic, each trace decided by the threshold of its segment.
     extra : mapping
         Keys that begin with `x-`. They never change a decision.
     """
@@ -129,7 +147,13 @@ class DetectorEntry:
     guarantee: Guarantee | None = None
     probability_map: JudgedMap | None = None
     sampling: Sampling | None = None
+    segments: Segments | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_external(self) -> bool:
+        """Whether its scores are computed elsewhere, and given to a runtime."""
+        return self.extra.get(EXTERNAL) is True
 
     def __post_init__(self) -> None:
         # + 0.0 turns -0.0 into 0.0: JSON readers and the digest do not tell them apart.
@@ -137,12 +161,32 @@ class DetectorEntry:
         object.__setattr__(self, "params", copy_json(self.params, "params"))
         if self.sampling == Sampling():  # every trace: the same as no sampling
             object.__setattr__(self, "sampling", None)
+        if self.segments is not None:
+            object.__setattr__(self, "segments", tidy(self.segments))
         object.__setattr__(self, "extra", check_extra(self.extra))
 
     @property
     def limit(self) -> str:
-        """The threshold as text: "≤ 0.52"."""
+        """The threshold as text: "≤ 0.52"; the common one where there are segments."""
         return f"{SIGNS[self.flag_when]} {self.threshold:.4g}"
+
+    @property
+    def limits(self) -> str:
+        """The common threshold and, where there are segments, theirs: "≤ 0.52 (operation qa 0.47, summary 0.6)"."""
+        return self.limit if self.segments is None else f"{self.limit} ({describe_segments(self.segments)})"
+
+    def threshold_in(self, segment: str | None) -> float:
+        """The threshold for traces of a segment: its own, or the common one."""
+        own = self.segments.thresholds.get(segment) if self.segments is not None and segment is not None else None
+        return self.threshold if own is None else own.threshold
+
+    def limit_for(self, trace: Segmented) -> str:
+        """The threshold for a trace as text: "≤ 0.47 (operation qa)"."""
+        segment = segment_of(trace, self.segments.by) if self.segments else None
+        if self.segments is None or segment is None:
+            return self.limit
+        _, text = own_thresholds(self.segments, SIGNS[self.flag_when]).get(segment, (0.0, self.limit))
+        return text.lstrip()
 
     @property
     def strength(self) -> Strength:
@@ -206,9 +250,16 @@ class ThresholdsFile:
                 f"{name} ",
                 f" {entry.limit}",
                 *range_in(entry.extra),
+                entry.segments.by if entry.segments else None,
+                own_thresholds(entry.segments, SIGNS[entry.flag_when]) if entry.segments else None,
             )
             for name, entry in entries
         )
+
+    @cached_property
+    def segmented_by(self) -> tuple[str, ...]:
+        """What tells the segments of its detectors apart, sorted; empty where one threshold is for all."""
+        return tuple(sorted({rule.by for rule in self.rules if rule.by is not None}))
 
     @cached_property
     def live_ensembles(self) -> tuple[tuple[str, EnsembleEntry], ...]:
@@ -220,8 +271,9 @@ def to_json(file: ThresholdsFile) -> dict[str, Any]:
     """Convert to the document, digest included. Does not check it: `checks.check` and every write do."""
     # Left out without ensembles, never empty: one meaning has one spelling and one digest.
     ensembles = {name: entry.to_json() for name, entry in file.ensembles.items()}
+    has_segments = any(entry.segments is not None for entry in file.detectors.values())
     document = {
-        "touchstone_thresholds": FORMAT,
+        "touchstone_thresholds": WITH_SEGMENTS if has_segments else 1,
         "version": file.version,
         "released_at": format_time(file.released_at),
         "released_by": file.released_by,
@@ -257,9 +309,10 @@ def from_json(document: Any, name: str = "thresholds file") -> ThresholdsFile:
 def _entry_to_json(entry: DetectorEntry) -> dict[str, Any]:
     metrics = entry.metrics
     # Absent fields are left out, never null: one meaning has one spelling and one digest.
-    guarantee = {} if entry.guarantee is None else {"guarantee": _guarantee_to_json(entry.guarantee)}
+    guarantee = {} if entry.guarantee is None else {"guarantee": guarantee_to_json(entry.guarantee)}
     probability_map = {} if entry.probability_map is None else {"probability_map": entry.probability_map.to_json()}
     sampling = {} if entry.sampling is None else {"sampling": asdict(entry.sampling)}
+    segments = {} if entry.segments is None else {"segments": segments_to_json(entry.segments)}
     return {
         "version": entry.version,
         "params": dict(entry.params),
@@ -276,6 +329,7 @@ def _entry_to_json(entry: DetectorEntry) -> dict[str, Any]:
         },
         "coverage": to_number(entry.coverage),
         "feasible": entry.feasible,
+        **segments,
         **sampling,
         **guarantee,
         **probability_map,
@@ -289,7 +343,7 @@ def _entry_from_json(entry: Mapping[str, Any]) -> DetectorEntry:
     metrics = Metrics(**intervals_from_json(measured, _FIGURES), **counts, confidence=float(measured["confidence"]))  # type: ignore[arg-type]
     names = ("version", "params", "revision", "flag_when", "threshold", "tier", "policy", "feasible")
     fields = {name: entry[name] for name in names}
-    guarantee = _guarantee_from_json(entry["guarantee"]) if "guarantee" in entry else None
+    guarantee = guarantee_from_json(entry["guarantee"]) if "guarantee" in entry else None
     probability_map = JudgedMap.from_json(entry["probability_map"]) if "probability_map" in entry else None
     sampling = Sampling(entry["sampling"]["rate"], entry["sampling"]["only_when"]) if "sampling" in entry else None
     return DetectorEntry(
@@ -299,18 +353,6 @@ def _entry_from_json(entry: Mapping[str, Any]) -> DetectorEntry:
         guarantee=guarantee,
         probability_map=probability_map,
         sampling=sampling,
+        segments=segments_from_json(entry["segments"]) if "segments" in entry else None,
         extra=select_extra(entry),
     )
-
-
-def _guarantee_to_json(guarantee: Guarantee) -> dict[str, Any]:
-    return {
-        **asdict(guarantee),
-        **{name: to_number(getattr(guarantee, name)) for name in ("target", "confidence", "bound")},
-    }
-
-
-def _guarantee_from_json(document: Mapping[str, Any]) -> Guarantee:
-    shares = {name: float(document[name]) for name in ("target", "confidence", "bound")}
-    counts = {name: int(document[name]) for name in ("labels", "hallucinated")}
-    return Guarantee(strength=document["strength"], sample=document["sample"], **shares, **counts)  # type: ignore[arg-type]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +14,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from calibrate import registry
 from calibrate.runtime.otel import TouchstoneSpanProcessor
 from calibrate.thresholds import DetectorEntry, ThresholdsFile
+from tests.ingest.spans.making import TRUE, chat, retrieval
 from tests.thresholds.make import entry, release
 
 RESULT = "touchstone.detector.result"
 PASSAGE = "Oxygen was discovered by Joseph Priestley in 1774."
-TRUE, FALSE = "Joseph Priestley discovered oxygen in 1774.", "Marie Curie invented helium balloons yesterday."
+FALSE = "Marie Curie invented helium balloons yesterday."
+__all__ = ["FALSE", "TRUE", "chat", "retrieval"]
 
 
 def file_of(**entries: Any) -> ThresholdsFile:
@@ -33,26 +34,6 @@ def point_of(name: str, threshold: float, flag_when: str, tier: str, **more: Any
 
 
 FILE = file_of(word_overlap=(0.5, "below", "page"))
-
-
-def message(role: str, text: str) -> str:
-    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}], "finish_reason": "stop"}])
-
-
-def chat(answer: str = TRUE, question: str = "Who discovered oxygen?", **more: Any) -> dict[str, Any]:
-    """Attributes of an LLM span by the OpenTelemetry conventions."""
-    return {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.response.model": "m-1",
-        "gen_ai.input.messages": message("user", question),
-        "gen_ai.output.messages": message("assistant", answer),
-    } | more
-
-
-def retrieval(*texts: str, **more: Any) -> dict[str, Any]:
-    """Attributes of a retriever's span by the OpenTelemetry conventions."""
-    documents = [{"id": f"d{i}", "score": 0.9 - i / 10, "content": text} for i, text in enumerate(texts)]
-    return {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": json.dumps(documents)} | more
 
 
 class Program:

@@ -30,3 +30,8 @@ def test_import_is_light(tmp_path: Path) -> None:
     loaded = modules_after(code, str(path))
     assert "jsonschema" in loaded  # the schema is really used on load
     assert not loaded & HEAVY
+
+
+def test_the_reader_of_spans_is_light() -> None:
+    imported = modules_after("import calibrate.ingest.spans.gather, calibrate.ingest.spans.answers")
+    assert not imported & (HEAVY | {"opentelemetry", "google", "sqlite3", "asyncio"})

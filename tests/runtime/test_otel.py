@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 
 from calibrate.errors import BadInput, BadThresholds
+from calibrate.ingest.spans.record import SpanRecord
 from calibrate.runtime import decide
 from calibrate.runtime.otel import Counts, TouchstoneSpanProcessor
 from calibrate.runtime.otel.worker import OURS
@@ -369,3 +370,26 @@ def test_two_processors_of_one_provider_do_not_answer_each_other() -> None:
     assert len(program.results()) == 2
     assert len(program.results()) == 2
     assert other.counts().scored == program.processor.counts().scored == 1
+
+
+def test_a_program_may_read_its_spans_itself() -> None:
+    def read(span: SpanRecord) -> dict[str, object]:
+        return {"answer": span.attributes["reply"], "sources": [PASSAGE]} if "reply" in span.attributes else {}
+
+    program = Program(read=read)
+    program.span(reply=TRUE)
+    program.span(other="x")
+    assert scores(program.result()) == {"word_overlap": 1.0}
+    assert program.processor.counts() == Counts(offered=1, scored=1, dropped=0, failed=0, empty=0, waiting=0)
+    with pytest.raises(BadInput, match="read is"):
+        Program(read="reply")
+
+
+def test_what_a_tool_returned_is_a_source_on_request() -> None:
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.result": PASSAGE}
+    for wanted in (True, False):
+        program = Program(tool_results=wanted)
+        with program.tracer.start_as_current_span("answer"):
+            program.tracer.start_span("search", attributes=tool).end()
+            program.tracer.start_span("chat", attributes=chat(TRUE)).end()
+        assert scores(program.result()) == ({"word_overlap": 1.0} if wanted else {})

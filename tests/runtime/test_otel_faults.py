@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
-from opentelemetry.trace import INVALID_SPAN_CONTEXT
 
 from calibrate import registry
 from calibrate.detectors.base import scored
@@ -181,8 +180,9 @@ def test_an_answer_of_wrong_types_costs_no_other() -> None:
     """No convention gives one; a program's own reader of spans might."""
     program = Program()
     worker = program.processor._worker
-    good = Answer(Trace("g", FALSE, sources=(Source("1", "Oxygen."),)), INVALID_SPAN_CONTEXT)
-    worker._judge_safely([good, Answer(Trace("b", None), INVALID_SPAN_CONTEXT), good])  # type: ignore[arg-type]
+    ids = "0" * 32, "0" * 16
+    good = Answer(Trace("g", FALSE, sources=(Source("1", "Oxygen."),)), *ids)
+    worker._judge_safely([good, Answer(Trace("b", None), *ids), good])  # type: ignore[arg-type]
     reasons = [(span.attributes or {})["touchstone.reasons"] for span in program.results()]
     assert [len(one) for one in reasons] == [1, 1, 1]
     assert "word_overlap" in reasons[0][0]

@@ -18,8 +18,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from calibrate import registry
 from calibrate.detectors.base import scored
 from calibrate.detectors.word_overlap import WordOverlap
-from calibrate.runtime.otel.gather import EndedSpan
-from calibrate.runtime.otel.intake import SIFT_AT, Intake
+from calibrate.runtime.otel.intake import SIFT_AT, EndedSpan, Intake
 from calibrate.types import Score, Trace
 from tests.runtime.otel_making import FALSE, TRUE, Program, chat, file_of, scores
 
@@ -27,7 +26,7 @@ ANSWER, ROOT, OTHER = ReadableSpan("answer"), ReadableSpan("root"), ReadableSpan
 
 
 def look(span: ReadableSpan, picked: bool) -> EndedSpan | None:
-    return None if span is OTHER else EndedSpan(span, span is ANSWER or picked, True)
+    return None if span is OTHER else EndedSpan(span, span is ANSWER or picked)
 
 
 def intake(most: int) -> Intake:

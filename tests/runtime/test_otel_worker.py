@@ -10,9 +10,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import set_span_in_context
 
+from calibrate.ingest.spans.answers import Answer
+from calibrate.ingest.spans.reader import Reader
 from calibrate.runtime.otel.emit import emit
-from calibrate.runtime.otel.gather import Answer
-from calibrate.runtime.otel.spans import Reader
 from calibrate.runtime.otel.worker import Worker
 from calibrate.runtime.scoring import Scored, Scorer
 from calibrate.types import Score, Source, Trace
@@ -114,7 +114,9 @@ def test_the_span_lasts_as_long_as_the_detectors_took() -> None:
     answered = tracer.start_span("chat")
     trace = Trace("t", TRUE)
     result = Scored(trace, FILE, {"word_overlap": Score("t", 0.9)}, {"word_overlap": 0.25, "other": 0.5})
-    emit(tracer, Answer(trace, answered.get_span_context()), result, result.decision)
+    context = answered.get_span_context()
+    ids = f"{context.trace_id:032x}", f"{context.span_id:016x}"
+    emit(tracer, Answer(trace, *ids, origin=context), result, result.decision)
     (span,) = exporter.get_finished_spans()
     assert span.end_time is not None
     assert span.start_time is not None

@@ -90,4 +90,4 @@ def test_the_vectors_run_where_they_are_and_a_copy_says_what_to_put_beside_it(tm
         shutil.copy(one, tmp_path)
     copy = vectors(tmp_path, str(tmp_path))
     assert (copy.returncode, copy.stderr.count("\n")) == (1, 1)
-    assert "copy calibrate/thresholds/schema.json beside" in copy.stderr
+    assert "schema.json is not here: copy it beside" in copy.stderr

@@ -21,7 +21,7 @@ from calibrate.thresholds import (
     ThresholdsFile,
     Window,
 )
-from calibrate.types import FlagWhen, Guarantee, Interval
+from calibrate.types import FlagWhen, Guarantee, Interval, Segments, SegmentThreshold
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 DIGEST = "sha256:" + "0" * 64
@@ -109,6 +109,20 @@ def maps(draw: st.DrawFn, flag_when: FlagWhen) -> JudgedMap:
     return JudgedMap(found, n, positives, draw(intervals()), draw(intervals()))
 
 
+@st.composite
+def segments(draw: st.DrawFn) -> Segments:
+    names = texts.filter(bool)
+    by = draw(st.sampled_from(["operation", "model", "language"]) | names.map("attributes.{}".format))
+    own = {
+        name: SegmentThreshold(
+            draw(finite), **draw(counts()), precision=draw(intervals()), recall=draw(intervals()),
+            guarantee=draw(st.none() | guarantees()),
+        )
+        for name in draw(st.sets(names, min_size=1, max_size=3))
+    }  # fmt: skip
+    return Segments(by, own)
+
+
 samplings = st.builds(Sampling, st.floats(0, 1, exclude_min=True), st.dictionaries(texts, texts, max_size=2))
 
 
@@ -186,6 +200,7 @@ def entries(draw: st.DrawFn) -> DetectorEntry:
         guarantee=draw(st.none() | guarantees()),
         probability_map=draw(st.none() | maps(flag_when)),
         sampling=draw(st.none() | samplings),
+        segments=draw(st.none() | segments()),
         extra=draw(extras),
     )
 

@@ -29,7 +29,7 @@ from calibrate.thresholds import (
 )
 from calibrate.thresholds.canonical import digest_of
 from calibrate.thresholds.signing import sign
-from calibrate.types import Guarantee, Interval
+from calibrate.types import Guarantee, Interval, Segments, SegmentThreshold
 from tests.thresholds.make import CERTIFIED, DIGEST, entry, release
 
 # The key pair of RFC 8032, 7.1, test 1, and the one of a seed of nothing but zeros.
@@ -82,6 +82,7 @@ def case(
     probabilities: dict[str, float] | None = None,
     on_missing: str = "",
     skipped: str = "",
+    segments: dict[str, str | None] | None = None,
 ) -> dict[str, Any]:
     """A decision; scored is what is neither missing, unknown nor `off`."""
     aside = {*missing.split(), *unknown.split(), *off.split()}
@@ -98,6 +99,7 @@ def case(
         "unscored": unscored,
     }
     how = {key: value for key, value in (("on_missing", on_missing), ("skipped", skipped.split())) if value}
+    how |= {} if segments is None else {"segments": segments}
     extra = {"probabilities": probabilities} if probabilities else {}
     return {"about": about, "scores": scores, **how, "decision": decision, **extra}
 
@@ -175,6 +177,60 @@ def detectors() -> dict[str, Any]:
             case("it says what to run and changes no decision", {"self_consistency": 1}, "self_consistency", "signal"),
             case("not run is missing", {}, missing="self_consistency"),
             case("not run because of its sampling", {}, missing="self_consistency", skipped="self_consistency"),
+        ),
+    }
+
+
+def segment(threshold: float, guarantee: Guarantee | None = None) -> SegmentThreshold:
+    return SegmentThreshold(threshold, 120, 30, Interval(0.8, 0.6, 0.9), Interval(None), guarantee)
+
+
+def segmented() -> dict[str, Any]:
+    by_operation = Segments("operation", {"qa": segment(0.5, CERTIFIED), "summary": segment(0.9)})
+    by_tier = Segments("attributes.tier", {"gold": segment(0.1), "__proto__": segment(0.2), "true": segment(0.3)})
+    two = {"nli": entry(0.7, "above", "page", segments=by_operation), "rouge_l": entry(0.4, "below", segments=by_tier)}
+    pair = {"form": "fixed", "k": 1, "thresholds": {"nli": ["above", 0.7]}}
+    alone = {"nli": two["nli"]}
+    off = {"nli": entry(0.7, "above", "off", segments=by_operation)}
+    qa: dict[str, str | None] = {"operation": "qa"}
+    gold: dict[str, str | None] = {"attributes.tier": "gold"}
+    return {
+        "segments": (
+            file(two),
+            case("above: qa flags from 0.5 on", {"nli": 0.6, "rouge_l": 1}, "nli", "page", segments=qa),
+            case("above: summary flags from 0.9 on", {"nli": 0.8, "rouge_l": 1}, segments={"operation": "summary"}),
+            case("equal to the segment's threshold flags", {"nli": 0.5, "rouge_l": 1}, "nli", "page", segments=qa),
+            case("the next number below does not", {"nli": 0.49999999999999994, "rouge_l": 1}, segments=qa),
+            case("below: gold flags from 0.1 down", {"nli": 0, "rouge_l": 0.2}, segments=gold),
+            case("below: equal flags", {"nli": 0, "rouge_l": 0.1}, "rouge_l", "signal", segments=gold),
+            case("below: the next number above does not", {"nli": 0, "rouge_l": 0.10000000000000002}, segments=gold),
+            case("each by its own segment", {"nli": 0.6, "rouge_l": 0.2}, "nli", "page", segments={**qa, **gold}),
+            case("unknown: the common threshold", {"nli": 0.6, "rouge_l": 1}, segments={"operation": "chat"}),
+            case("and it flags", {"nli": 0.7, "rouge_l": 0.4}, "nli rouge_l", "page", segments={"operation": "chat"}),
+            case("no segment: the common threshold", {"nli": 0.6, "rouge_l": 0.4}, "rouge_l", "signal"),
+            case(
+                "null is no segment",
+                {"nli": 0.6, "rouge_l": 0.4},
+                "rouge_l",
+                "signal",
+                segments={"operation": None, "attributes.tier": None},
+            ),
+            case("an empty text is none that it has", {"nli": 0.6, "rouge_l": 1}, segments={"operation": ""}),
+            case("by something else", {"nli": 0.6, "rouge_l": 1}, segments={"model": "qa", "tier": "gold"}),
+            case("segments are spelled exactly so", {"nli": 0.6, "rouge_l": 1}, segments={"operation": "QA"}),
+            case("a name that objects inherit", {"nli": 0.6, "rouge_l": 1}, segments={"operation": "constructor"}),
+            case("a segment of such a name", {"nli": 0, "rouge_l": 0.3}, segments={"attributes.tier": "__proto__"}),
+            case("a text like another type's", {"nli": 0, "rouge_l": 0.35}, segments={"attributes.tier": "true"}),
+            case("no score is missing in any segment", {"nli": None, "rouge_l": 1}, missing="nli", segments=qa),
+        ),
+        "segments_and_members": (
+            file(alone, g=ensemble(pair, "nli", signal=1)),
+            case("an ensemble's own thresholds stay: the detector flags", {"nli": 0.6}, "nli", "page", segments=qa),
+            case("and the ensemble alone", {"nli": 0.8}, "g", "signal", segments={"operation": "summary"}),
+        ),
+        "segments_of_tier_off": (
+            file(off, g=ensemble(pair, "nli", signal=1)),
+            case("it flags in no segment", {"nli": 0.6}, segments=qa),
         ),
     }
 
@@ -364,9 +420,13 @@ def refusals() -> dict[str, Any]:
     good = to_json(file(PAIR, g=ensemble(rule, "a b", page=0.9, signal=0.75)))
     text = json.dumps(good)
     of = ("ensembles", "g")
+    apart = to_json(file({"a": entry(1, "above", segments=Segments("operation", {"qa": segment(2, CERTIFIED)}))}))
+    own = ("detectors", "a", "segments")
+    qa = (*own, "thresholds", "qa")
+    nameless = apart["detectors"]["a"]["segments"]["thresholds"]["qa"]
     documents = {
         "digest_of_another": changed(good, "detectors", "a", "threshold", to=1.5, sign=False),
-        "format_too_new": changed(good, "touchstone_thresholds", to=2),
+        "format_too_new": changed(good, "touchstone_thresholds", to=3),
         "detector_unknown": changed(good, "detectors", to={"a": good["detectors"]["a"]}),
         "ensemble_named_as_a_detector": changed(good, "ensembles", to={"a": good["ensembles"]["g"]}),
         "null_for_a_threshold": changed(good, "detectors", "a", "threshold", to=None),
@@ -379,6 +439,17 @@ def refusals() -> dict[str, Any]:
         "knots_descend": changed(good, *of, "rule", "standings", "a", "knots", to=[0, 2, 1]),
         "page_below_signal": changed(good, *of, "cuts", "page", to=0.7),
         "sampling_of_none": changed(good, "detectors", "a", "sampling", to={"rate": 0, "only_when": {}}),
+        "format_2_without_segments": changed(good, "touchstone_thresholds", to=2),
+        "segments_in_format_1": changed(apart, "touchstone_thresholds", to=1),
+        "segments_empty": changed(apart, *own, "thresholds", to={}),
+        "segments_null": changed(apart, *own, to=None),
+        "segments_by_nothing_known": changed(apart, *own, "by", to="week"),
+        "segments_by_an_attribute_without_a_name": changed(apart, *own, "by", to="attributes."),
+        "segment_without_a_name": changed(apart, *own, "thresholds", to={"": nameless}),
+        "segment_without_a_threshold": changed(apart, *qa, "threshold", to=None),
+        "segment_with_more_positives_than_labels": changed(apart, *qa, "positives", to=121),
+        "segment_with_a_precision_of_null": changed(apart, *qa, "precision", to=None),
+        "segment_with_a_guarantee_that_cannot_be": changed(apart, *qa, "guarantee", "bound", to=0.6),
         "drawn_more_than_there_is": changed(
             good, "data", "samples", to={"w": {"design": "random", "by": None, "pool": 1, "size": 2, "strata": {}}}
         ),
@@ -399,7 +470,7 @@ def vectors() -> dict[str, str]:
     """File name -> text."""
     made = {
         name: {"about": name.replace("_", " "), "document": to_json(one), "cases": cases}
-        for name, (one, *cases) in {**detectors(), **votes(), **scores(), **real()}.items()
+        for name, (one, *cases) in {**detectors(), **votes(), **scores(), **segmented(), **real()}.items()
     }
     made["unknown_keys"] = {
         "about": "keys of a later version are ignored, and count into the digest",

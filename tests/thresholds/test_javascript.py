@@ -59,7 +59,9 @@ def test_the_example_of_its_readme(folder: Path) -> None:
     (folder / "thresholds.json").write_text(page.split("```json\n")[1].split("```")[0], encoding="utf-8")
     example = (ROOT / "docs" / "consumers" / "javascript" / "README.md").read_text(encoding="utf-8")
     (folder / "example.mjs").write_text(
-        example.split("```js\n")[1].split("```")[0] + "console.log(JSON.stringify(decision))", encoding="utf-8"
+        example.split("```js\n")[1].split("```")[0].replace('"touchstone-thresholds"', '"./touchstone.mjs"')
+        + "console.log(JSON.stringify(decision))",
+        encoding="utf-8",
     )
     done = subprocess.run(["node", "example.mjs"], cwd=folder, capture_output=True, text=True, timeout=60, check=True)
     found = json.loads(done.stdout)

@@ -83,7 +83,7 @@ def test_what_we_write_has_no_key_that_the_schema_does_not_name(file: Thresholds
 def test_every_field_of_the_schema_is_required_but_those_without_a_default() -> None:
     # Were another optional, leaving it out and writing its default would be two digests for one meaning. What would
     # say nothing (no ensembles, a sampling of all traces) is refused.
-    optional = {"guarantee", "probability_map", "sampling", "ensembles", "samples"}
+    optional = {"guarantee", "probability_map", "sampling", "segments", "ensembles", "samples"}
 
     def objects(part: object) -> Iterator[dict[str, Any]]:
         if isinstance(part, dict):

@@ -6,7 +6,6 @@ Each is held to a folder of vectors by a command of its own; a release or a chan
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import subprocess
@@ -32,6 +31,7 @@ from calibrate.workflow.releasing import release as step
 from calibrate.workflow.tuning import ensemble, operating_points, probability
 from db import Store
 from db.releases import Release, ReleaseRequest
+from tests.thresholds.go_toolchain import run_go
 from tests.thresholds.make_vectors import FOLDER, OURS, TRUSTED
 from tests.thresholds.test_fuzz import GOOD, mutated
 from tests.workflow.detection.test_baselines import add, trace
@@ -42,21 +42,16 @@ CONSUMERS = ROOT / "docs" / "consumers"
 Run = Callable[[Path], subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="module", params=["javascript", "go"])
+@pytest.fixture(scope="module", params=["javascript", pytest.param("go", marks=pytest.mark.network)])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Holds a reader to a folder of vectors."""
-    tool = {"javascript": "node", "go": "go"}[request.param]
-    if shutil.which(tool) is None:
-        pytest.skip(f"no {tool} here")
     command = ["node", "vectors.mjs"]
-    environment = dict(os.environ)
-    if tool == "go":
+    if request.param == "go":
         made = tmp_path_factory.mktemp("go")
-        environment |= {"GOPROXY": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod"}
-        environment |= {} if "GOCACHE" in environment else {"GOCACHE": str(made / "cache")}
-        build = ["go", "build", "-o", str(made / "vectors"), "./cmd/vectors"]
-        subprocess.run(build, cwd=CONSUMERS / "go", env=environment, check=True, capture_output=True, timeout=110)
+        run_go("build", "-o", str(made / "vectors"), "./cmd/vectors", cwd=CONSUMERS / "go")
         command = [str(made / "vectors")]
+    elif shutil.which("node") is None:
+        pytest.skip("no node here")
 
     def hold(folder: Path) -> subprocess.CompletedProcess[str]:
         where = CONSUMERS / request.param

@@ -35,7 +35,7 @@ def test_a_vector_is_met(name: str) -> None:
         return
     file = read(content(one), keys=keys)
     for case in one["cases"]:
-        options = {key: case[key] for key in ("on_missing", "skipped") if key in case}
+        options = {key: case[key] for key in ("on_missing", "skipped", "segments") if key in case}
         found = decide(file, case["scores"], **options)
         for key, value in case["decision"].items():
             got = getattr(found, key)
@@ -52,7 +52,7 @@ def test_they_are_what_their_maker_writes() -> None:
 def test_what_is_refused_is_refused_for_what_it_is_named_after() -> None:
     said = {
         "digest_of_another": "changed after release",
-        "format_too_new": "format 2 is newer",
+        "format_too_new": "format 3 is newer",
         "detector_unknown": "ensembles.g reads b, which is not among the detectors",
         "ensemble_named_as_a_detector": "ensembles.a has the name of a detector",
         "null_for_a_threshold": "detectors.a.threshold is null; it must be a number",
@@ -72,6 +72,17 @@ def test_what_is_refused_is_refused_for_what_it_is_named_after() -> None:
         "knots_descend": "ensembles.g.rule.standings.a.knots do not ascend",
         "page_below_signal": "ensembles.g.cuts.page is 0.7, below its signal (0.75)",
         "sampling_of_none": "detectors.a.sampling.rate has an impossible value: 0",
+        "format_2_without_segments": "touchstone_thresholds is 2, but no detector has segments: that is format 1",
+        "segments_in_format_1": "detectors.a.segments changes decisions, and a file of format 1 has none",
+        "segments_empty": "detectors.a.segments.thresholds has an impossible value",
+        "segments_null": "detectors.a.segments is null; it must be an object",
+        "segments_by_nothing_known": 'detectors.a.segments.by has an impossible value: "week"',
+        "segments_by_an_attribute_without_a_name": "detectors.a.segments.by has an impossible value",
+        "segment_without_a_name": "detectors.a.segments.thresholds has an impossible value",
+        "segment_without_a_threshold": "detectors.a.segments.thresholds.qa.threshold is null; it must be a number",
+        "segment_with_more_positives_than_labels": "detectors.a.segments.thresholds.qa.positives is 121, more than",
+        "segment_with_a_precision_of_null": "detectors.a.segments.thresholds.qa.precision is null; it must be",
+        "segment_with_a_guarantee_that_cannot_be": "detectors.a.segments.thresholds.qa.guarantee.bound is 0.6, below",
         "drawn_more_than_there_is": "data.samples.w drew more traces than it had to draw from",
         "key_twice": 'the key "tier" is there twice',
         "number_too_large": "the number 1e999 is too large",

@@ -12,9 +12,10 @@ except ImportError as error:
         "calibrate.runtime.otel needs the OpenTelemetry SDK, which is not installed: pip install opentelemetry-sdk"
     ) from error
 
-from calibrate.runtime.otel.gather import Answer
+from calibrate.ingest.spans.answers import Answer
+from calibrate.runtime.otel.conversion import trace_id_of
+from calibrate.runtime.otel.hand_over import HandOverCounts
 from calibrate.runtime.otel.intake import Counts
 from calibrate.runtime.otel.processor import TouchstoneSpanProcessor
-from calibrate.runtime.otel.spans import trace_id_of
 
-__all__ = ["Answer", "Counts", "TouchstoneSpanProcessor", "trace_id_of"]
+__all__ = ["Answer", "Counts", "HandOverCounts", "TouchstoneSpanProcessor", "trace_id_of"]

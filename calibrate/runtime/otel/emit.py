@@ -15,12 +15,11 @@ from inspect import signature
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, set_span_in_context
+from opentelemetry.trace import INVALID_SPAN_CONTEXT, Link, NonRecordingSpan, SpanContext, set_span_in_context
 
+from calibrate.ingest.spans.answers import Answer
 from calibrate.runtime.decision import Decision
-from calibrate.runtime.otel.gather import Answer
 from calibrate.runtime.scoring import Scored
-from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Score
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def emit(tracer: Tracer, answer: Answer, result: Scored, decision: Decision, log
     tracer : Tracer
         Starts the span.
     answer : Answer
-        Its LLM span becomes the parent.
+        Its LLM span becomes the parent: its origin is that span's context.
     result : Scored
         The scores, with their seconds.
     decision : Decision
@@ -49,12 +48,13 @@ def emit(tracer: Tracer, answer: Answer, result: Scored, decision: Decision, log
     logger : Logger, optional
         Sends each event as a log record too, unless it sends nothing anyway.
     """
-    parent = set_span_in_context(NonRecordingSpan(answer.context))
+    context = context_of(answer)
+    parent = set_span_in_context(NonRecordingSpan(context))
     now = time_ns()
     span = tracer.start_span(
         SPAN,
         context=parent,
-        links=[Link(answer.context)],
+        links=[Link(context)],
         start_time=now - int(sum(result.seconds.values()) * 1e9),
         attributes=_span_attributes(result, decision) | _response_id(answer),
     )
@@ -62,8 +62,23 @@ def emit(tracer: Tracer, answer: Answer, result: Scored, decision: Decision, log
         event = evaluation | _response_id(answer)
         span.add_event(EVENT, event, timestamp=now)
         if logger is not None:
-            _emit_log_record(logger, event, answer.context, now)
+            _emit_log_record(logger, event, context, now)
     span.end(end_time=now)
+
+
+def context_of(answer: Answer) -> SpanContext:
+    """Return the context of the answer's LLM span.
+
+    Parameters
+    ----------
+    answer : Answer
+
+    Returns
+    -------
+    SpanContext
+        An invalid one if the answer came another way than by the span processor.
+    """
+    return answer.origin if isinstance(answer.origin, SpanContext) else INVALID_SPAN_CONTEXT
 
 
 def _response_id(answer: Answer) -> dict[str, Any]:
@@ -121,7 +136,7 @@ def _evaluation_events(result: Scored, decision: Decision) -> Iterator[dict[str,
         if score.value is not None:
             event["gen_ai.evaluation.score.value"] = score.value
         event["gen_ai.evaluation.score.label"] = label(score, flagged=name in decision.flags)
-        explanation = reasons.get(name) or _explain_score(score, result.file, name)
+        explanation = reasons.get(name) or _explain_score(score, result, name)
         yield event | {"gen_ai.evaluation.explanation": explanation} | _error_type(score)
     for name in decision.flags:
         if name not in result.scores:
@@ -157,10 +172,10 @@ def label(score: Score, *, flagged: bool) -> str:
     return score.status if score.value is None else "flagged" if flagged else "not_flagged"
 
 
-def _explain_score(score: Score, file: ThresholdsFile, name: str) -> str:
+def _explain_score(score: Score, result: Scored, name: str) -> str:
     if score.value is None:
         return score.reason or score.status
-    return f"{name} {score.value:.4g}, flags at {file.detectors[name].limit}"
+    return f"{name} {score.value:.4g}, flags at {result.file.detectors[name].limit_for(result.trace)}"
 
 
 def _error_type(score: Score) -> dict[str, str]:

@@ -11,12 +11,18 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import TIMEOUT_MAX
-from typing import TYPE_CHECKING
-
-from calibrate.runtime.otel.gather import EndedSpan
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
+
+
+class EndedSpan(NamedTuple):
+    """An ended span that has an answer or sources, or is the root of its trace."""
+
+    span: ReadableSpan
+    answer: bool
+
 
 Examine = Callable[["ReadableSpan", bool], EndedSpan | None]
 

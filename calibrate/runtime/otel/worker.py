@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 from opentelemetry import context as otel
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # there is no public name for it yet
 
+from calibrate.ingest.spans.answers import Answer
+from calibrate.ingest.spans.gather import Gather
+from calibrate.ingest.spans.reader import Reader
 from calibrate.runtime import notices
+from calibrate.runtime.otel.conversion import record_of
 from calibrate.runtime.otel.emit import SCOPE
-from calibrate.runtime.otel.gather import Answer, EndedSpan, Gather
-from calibrate.runtime.otel.intake import Counts, Intake
-from calibrate.runtime.otel.spans import Reader
+from calibrate.runtime.otel.intake import Counts, EndedSpan, Intake
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -101,12 +103,17 @@ class Worker:
             scope = span.instrumentation_scope
             if scope is not None and scope.name == SCOPE:
                 return None  # a result, ours or another processor's
-            holds = "answer" if picked else self._reader.holds(span)
+            holds = "answer" if picked else self._classify(span)
             root = span.parent is None or span.parent.is_remote
-            return EndedSpan(span, holds == "answer", root) if holds or root else None
+            return EndedSpan(span, holds == "answer") if holds or root else None
         except Exception as error:
             self.report_once("taking a span in", error)
             return None
+
+    def _classify(self, span: ReadableSpan) -> str | None:
+        if self._reader.hook is not None:
+            return self._reader.holds(record_of(span))
+        return self._reader.classify(span.attributes or {})
 
     def _start(self) -> None:
         if self._thread is not None:
@@ -168,12 +175,14 @@ class Worker:
 
     def _read_span(self, ended: EndedSpan) -> list[Answer]:
         try:
-            content = self._reader.read(ended.span)
+            span = record_of(ended.span)
+            content = self._reader.read(span)
             if ended.answer and not content.answers:
                 self.intake.settle("empty")
                 notices.log_once("empty", EMPTY)
-                ended = ended._replace(answer=False)
-            return self._gather.add(ended, content, now=time.monotonic())
+            answer = ended.answer and bool(content.answers)
+            origin = ended.span.get_span_context()  # its flags and state say whether the result is sampled too
+            return self._gather.add(span, content, answer=answer, now=time.monotonic(), origin=origin)
         except Exception as error:
             self.report_once("reading a span", error)
             if ended.answer:

@@ -14,6 +14,7 @@ type object = map[string]any
 var (
 	detectorName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:@/+-]*$`)
 	ensembleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:@/+ -]*$`)
+	segmentedBy  = regexp.MustCompile(`^(operation|model|language|attributes\.(?s:.+))$`)
 	digestText   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	timeText     = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$`)
 )
@@ -146,12 +147,16 @@ func check(document node) {
 		refuse("replaces is not before version")
 	}
 	document.field("digest").matches(digestText)
-	detectors := document.field("detectors")
+	detectors, format, segmented := document.field("detectors"), document.field("touchstone_thresholds").number(), false
 	detectors.each(func(name string, entry node) {
 		node{entry.path, name}.matches(detectorName)
 		node{entry.path, name}.text(1, 100)
 		checkDetector(entry)
+		_, apart := entry.optional("segments")
+		entry.is(!apart || format >= 2, "without segments in format 1")
+		segmented = segmented || apart
 	})
+	document.is(format != 2 || segmented, "of format 1 where no detector has segments")
 	if ensembles, ok := document.optional("ensembles"); ok {
 		ensembles.is(len(ensembles.object()) > 0, "left out, or hold something")
 		ensembles.each(func(name string, entry node) {
@@ -196,15 +201,19 @@ func checkDetector(entry node) {
 		only.each(func(_ string, value node) { value.anyText() })
 		sampling.is(rate < 1 || len(only.object()) > 0, "left out where it is of all traces")
 	}
-	if guarantee, ok := entry.optional("guarantee"); ok {
-		guarantee.field("strength").oneOf("bounded", "certified")
-		guarantee.field("confidence").open()
-		target, bound := guarantee.field("target").open(), guarantee.field("bound").between(0, 1)
-		labels, hallucinated := guarantee.field("labels").whole(0), guarantee.field("hallucinated").whole(0)
-		if sample := guarantee.field("sample"); sample.value != nil {
-			sample.anyText()
-		}
-		guarantee.is(hallucinated <= labels && bound >= target, "possible")
+	checkGuarantee(entry)
+	if segments, ok := entry.optional("segments"); ok {
+		segments.field("by").matches(segmentedBy)
+		thresholds := segments.field("thresholds")
+		thresholds.is(len(thresholds.object()) > 0, "left out, or hold something")
+		thresholds.each(func(name string, own node) {
+			own.is(name != "", "of a segment with a name")
+			own.field("threshold").number()
+			checkCounts(own)
+			checkInterval(own.field("precision"))
+			checkInterval(own.field("recall"))
+			checkGuarantee(own)
+		})
 	}
 	if probability, ok := entry.optional("probability_map"); ok {
 		probability.field("kind").oneOf("ridge_logistic")
@@ -220,6 +229,21 @@ func checkDetector(entry node) {
 		checkInterval(probability.field("brier"))
 		checkInterval(probability.field("ece"))
 	}
+}
+
+func checkGuarantee(entry node) {
+	guarantee, ok := entry.optional("guarantee")
+	if !ok {
+		return
+	}
+	guarantee.field("strength").oneOf("bounded", "certified")
+	guarantee.field("confidence").open()
+	target, bound := guarantee.field("target").open(), guarantee.field("bound").between(0, 1)
+	labels, hallucinated := guarantee.field("labels").whole(0), guarantee.field("hallucinated").whole(0)
+	if sample := guarantee.field("sample"); sample.value != nil {
+		sample.anyText()
+	}
+	guarantee.is(hallucinated <= labels && bound >= target, "possible")
 }
 
 func checkMetrics(metrics node, intervals ...string) {

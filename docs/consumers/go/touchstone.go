@@ -1,8 +1,7 @@
-// Package touchstone reads a Touchstone thresholds file and decides by it. Go 1.19 or newer, standard library only.
-//
-// It was written from docs/reference/thresholds-file.md, section by section: json.go has the text and its canonical
-// form, check.go what must be refused, rules.go the score of an ensemble.
 package touchstone
+
+// Written from docs/reference/thresholds-file.md, section by section: json.go has the text and its canonical form,
+// check.go what must be refused, rules.go the score of an ensemble.
 
 import (
 	"crypto/ed25519"
@@ -16,7 +15,7 @@ import (
 )
 
 // Format is the newest format that this reader knows.
-const Format = 1
+const Format = 2
 
 const largest = 16 << 20
 
@@ -128,8 +127,17 @@ const (
 	Reject OnMissing = "REJECT"
 )
 
-// Decide decides on one answer. Skipped names the detectors that were not to score it.
+// Segments are those that an answer is of, by what tells them apart: "operation", "model", "language" or
+// "attributes.NAME". Without an entry, or with one that a detector does not have, its common threshold decides.
+type Segments = map[string]string
+
+// Decide decides on one answer, by the detectors' common thresholds. Skipped names those that were not to score it.
 func (t *Thresholds) Decide(scores Scores, onMissing OnMissing, skipped ...string) Decision {
+	return t.DecideIn(nil, scores, onMissing, skipped...)
+}
+
+// DecideIn decides on one answer by the thresholds of the segments that it is of.
+func (t *Thresholds) DecideIn(segments Segments, scores Scores, onMissing OnMissing, skipped ...string) Decision {
 	decision := Decision{[]string{}, "off", "", t.Version, []string{}, []string{}, []string{}, false}
 	detectors, ensembles := t.part("detectors"), t.part("ensembles")
 	members := map[string]bool{}
@@ -160,7 +168,7 @@ func (t *Thresholds) Decide(scores Scores, onMissing OnMissing, skipped ...strin
 		}
 		scored[name] = score
 		decision.Scored = append(decision.Scored, name)
-		if entry["tier"] != "off" && flags(score, entry["flag_when"], entry["threshold"].(float64)) {
+		if entry["tier"] != "off" && flags(score, entry["flag_when"], thresholdIn(segments, entry)) {
 			flag(name, entry["tier"].(string))
 		}
 	}
@@ -180,6 +188,18 @@ func (t *Thresholds) Decide(scores Scores, onMissing OnMissing, skipped ...strin
 		decision.Verdict = string(onMissing)
 	}
 	return decision
+}
+
+func thresholdIn(segments Segments, entry object) float64 {
+	apart, _ := entry["segments"].(object)
+	if by, ok := apart["by"].(string); ok {
+		if segment, ok := segments[by]; ok {
+			if own, ok := apart["thresholds"].(object)[segment].(object); ok {
+				return own["threshold"].(float64)
+			}
+		}
+	}
+	return entry["threshold"].(float64)
 }
 
 // Probability is P(hallucinated) that the detector's map gives to a score; false where it has no map, or no score.

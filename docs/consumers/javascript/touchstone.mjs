@@ -1,10 +1,10 @@
 // Reads a Touchstone thresholds file and decides by it. Node 18 or newer, no dependencies.
-// What it does is written in docs/reference/thresholds-file.md; schema.json is calibrate/thresholds/schema.json, copied beside it.
+// What it does is written in docs/reference/thresholds-file.md, schema.json is the format's.
 
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-export const FORMAT = 1;
+export const FORMAT = 2;
 const MAX_BYTES = 16 * 2 ** 20;
 const SLACK = 1e-12;
 const { entries, hasOwn, keys, values } = Object;
@@ -179,7 +179,12 @@ function checkContent(document) {
   for (const [name, { size, pool, strata }] of entries(data.samples ?? {}))
     if (size > pool || values(strata).some(([population, drawn]) => drawn > population))
       refuse(`data.samples.${name} drew more than there was`);
-  for (const [name, entry] of entries(detectors)) checkDetector(`detectors.${name}`, entry);
+  if (document.touchstone_thresholds === 2 && !values(detectors).some(({ segments }) => segments))
+    refuse("no detector has segments: that is format 1");
+  for (const [name, entry] of entries(detectors)) {
+    checkDetector(`detectors.${name}`, entry);
+    if (entry.segments && document.touchstone_thresholds < 2) refuse(`detectors.${name}.segments is of format 2`);
+  }
   for (const [name, entry] of entries(ensembles)) {
     if (hasOwn(detectors, name)) refuse(`ensembles.${name} has the name of a detector`);
     checkEnsemble(`ensembles.${name}`, entry, detectors);
@@ -199,13 +204,21 @@ function checkCounts(where, part) {
   }
 }
 
-function checkDetector(where, { metrics, sampling, guarantee, probability_map: map, flag_when }) {
+function checkDetector(where, { metrics, sampling, guarantee, probability_map: map, flag_when, segments }) {
   checkCounts(`${where}.metrics`, metrics);
   if (sampling && sampling.rate === 1 && !keys(sampling.only_when).length) refuse(`${where}.sampling is of all traces`);
-  if (guarantee && (guarantee.hallucinated > guarantee.labels || guarantee.bound < guarantee.target))
-    refuse(`${where}.guarantee cannot be`);
+  checkGuarantee(where, guarantee);
+  for (const [name, own] of entries(segments?.thresholds ?? {})) {
+    checkCounts(`${where}.segments.thresholds.${name}`, own);
+    checkGuarantee(`${where}.segments.thresholds.${name}`, own.guarantee);
+  }
   if (map && map.flag_when !== flag_when) refuse(`${where}.probability_map.flag_when is not the detector's`);
   if (map) checkCounts(`${where}.probability_map`, map);
+}
+
+function checkGuarantee(where, guarantee) {
+  if (guarantee && (guarantee.hallucinated > guarantee.labels || guarantee.bound < guarantee.target))
+    refuse(`${where}.guarantee cannot be`);
 }
 
 function checkEnsemble(where, { rule, members, cuts, metrics }, detectors) {
@@ -251,11 +264,12 @@ function checkRule(where, rule) {
 /**
  * {flags, tier, verdict, reasons, version, scored, missing, unknown, unscored} of one answer's scores: name -> number
  * or null. onMissing ("review", "accept" or "reject") is the verdict if nothing could be scored; skipped names the
- * detectors that were not to score this answer.
+ * detectors that were not to score this answer; segments says of which segments it is: { operation: "qa" }.
  */
-export function decide(file, scores, { onMissing = "review", skipped = [] } = {}) {
+export function decide(file, scores, { onMissing = "review", skipped = [], segments = {} } = {}) {
   if (!["accept", "review", "reject"].includes(onMissing)) throw new TypeError("onMissing is accept, review or reject");
   if (!TYPES.object(scores)) throw new TypeError("scores must map detector names to numbers");
+  if (!TYPES.object(segments)) throw new TypeError("segments must map what tells them apart to texts");
   const ensembles = byName(file.ensembles ?? {}).filter(([, { cuts }]) => cuts.page !== null || cuts.signal !== null);
   const members = new Set(ensembles.flatMap(([, entry]) => entry.members));
   const scored = new Map();
@@ -265,9 +279,10 @@ export function decide(file, scores, { onMissing = "review", skipped = [] } = {}
     const score = numberOf(name, hasOwn(scores, name) ? scores[name] : null);
     if (score === null) { missing.push(name); continue; }
     scored.set(name, score);
-    if (entry.tier === "off" || !flags(score, entry.flag_when, entry.threshold)) continue;
+    const { threshold, where } = thresholdFor(entry, segments);
+    if (entry.tier === "off" || !flags(score, entry.flag_when, threshold)) continue;
     fired.push([name, entry.tier]);
-    reasons.push(`${name} ${short(score)} ${entry.flag_when === "above" ? "≥" : "≤"} ${short(entry.threshold)}`);
+    reasons.push(`${name} ${short(score)} ${entry.flag_when === "above" ? "≥" : "≤"} ${short(threshold)}${where}`);
   }
   for (const [name, { rule, members, cuts }] of ensembles) {
     if (!members.some((member) => scored.has(member))) continue;
@@ -291,6 +306,17 @@ export function decide(file, scores, { onMissing = "review", skipped = [] } = {}
     unknown: keys(scores).filter((name) => !hasOwn(file.detectors, name)).sort(),
     unscored: owed.length > 0,
   };
+}
+
+/** The threshold of the segment that an answer is of; the common one where that has none of its own. */
+function thresholdFor({ threshold, segments }, given) {
+  const segment = segments && hasOwn(given, segments.by) ? (given[segments.by] ?? null) : null;
+  if (segment === null) return { threshold, where: "" };
+  if (!["string", "number", "boolean"].includes(typeof segment))
+    throw new TypeError(`the segment by ${segments.by} is a ${typeof segment}: give a text or null`);
+  if (!hasOwn(segments.thresholds, String(segment))) return { threshold, where: "" };
+  const where = ` (${segments.by.replace(/^attributes\./, "")} ${segment})`;
+  return { threshold: segments.thresholds[String(segment)].threshold, where };
 }
 
 /** P(hallucinated) that the file's map gives to a detector's score; null without a score or a map. */

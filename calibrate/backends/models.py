@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from calibrate import registry
-from calibrate.backends import hub, weights
+from calibrate.backends import catalogue, hub, weights
 from calibrate.backends.chat import chat
 from calibrate.backends.embedding.model import PACKAGED, PACKAGED_SHA256, Embedder, embedder
-from calibrate.backends.nli import network
+from calibrate.backends.inference import files
 from calibrate.backends.nli.model import Nli, nli
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput, TouchstoneError
@@ -26,7 +26,8 @@ class Model:
     """A model that detectors use with their default parameters.
 
     `how` says how to get a missing model; `pullable`: `models pull` can download it. `size` is that of the weights, in
-    bytes. `used_by` are detectors by name.
+    bytes. `used_by` are detectors by name. `onnx` is the ONNX file that TOUCHSTONE_INFERENCE has it run on, which is
+    made on first use; None where its own files are used.
     """
 
     kind: Kind
@@ -38,6 +39,7 @@ class Model:
     directory: Path | None
     used_by: tuple[str, ...]
     pullable: bool = False
+    onnx: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +80,20 @@ def _describe_model(kind: Kind, detectors: Sequence[Detector]) -> Model:
     used_by = tuple(detector.name for detector in detectors if revision in detector.revision().split("+"))
     size = sum(path.stat().st_size for path in _weights(folder)) if folder else None
     name = backend.model or "(none set)"
-    return Model(kind, name, status, why, size, revision if why is None else None, folder, used_by, pullable)
+    exported = backend.exported() if isinstance(backend, Nli) else None
+    onnx = exported.path if exported else None
+    return Model(kind, name, status, why, size, revision if why is None else None, folder, used_by, pullable, onnx)
 
 
 def _weights(folder: Path | None) -> list[Path]:
-    return network.weights(folder) if folder else []
+    return files.weights(folder) if folder else []
 
 
 def verify() -> list[Check]:
     """Read the files of every installed model and check their digests.
 
-    The packaged model has a published digest, and the hub's cache names every file by its digest. Files in a directory
-    of the team's own have no expected digest.
+    The packaged model has a published digest, the hub's cache names every file by its digest, and an exported ONNX file
+    is listed with the digest that it was made with. Files in a directory of the team's own have no expected digest.
     """
     checks: list[Check] = []
     for kind in KINDS:
@@ -102,11 +106,18 @@ def verify() -> list[Check]:
             if backend.model == PACKAGED and path.name == "model.safetensors":
                 intact = digest == PACKAGED_SHA256
             checks.append(Check(backend.model, path, digest, intact))
+        if isinstance(backend, Nli) and (exported := backend.exported()) is not None:
+            checks += [
+                Check(backend.model, path, weights.digest(path), weights.digest(path) == expected)
+                for path, expected in exported.digests().items()
+                if path.is_file()
+            ]
     return checks
 
 
 def pull(name: str) -> Model | Path:
-    """Download a model: `nli` and `embedder` mean the ones that detectors use, anything else is a hub id.
+    """Download a model: `nli` and `embedder` mean the ones that detectors use, a name of the catalogue that model, and
+    anything else is a hub id.
 
     Raises BadInput, with the remedy, for what cannot be downloaded, and TouchstoneError if the download fails.
     """
@@ -122,6 +133,16 @@ def pull(name: str) -> Model | Path:
         if after.status != "ready":
             raise TouchstoneError(f"{before.name} was fetched and still cannot be used: {after.how}")
         return after
+    if (listed := catalogue.entry(name)) is not None:
+        if not listed.is_pullable:
+            raise BadInput(
+                f"{listed.name} is not loaded here but served elsewhere and asked by the detector {listed.adapter}; "
+                "`python -m calibrate models catalogue` says how"
+            )
+        return hub.fetch_safely(listed.hub, listed.revision)
     if not hub.is_id(name):
-        raise BadInput(f"no model {name!r}; there are nli, embedder, and hub ids like organisation/name")
+        raise BadInput(
+            f"no model {name!r}; there are nli, embedder, the names of `models catalogue`, and hub ids like "
+            "organisation/name"
+        )
     return hub.fetch(name)

@@ -20,20 +20,19 @@ def digest(path: Path) -> str:
     return _sha256(str(path), status.st_size, status.st_mtime_ns)
 
 
-def directory(model: str) -> Path | None:
+def directory(model: str, revision: str = "main") -> Path | None:
     """The directory of a model: the path itself, or a hub model's in the local cache. None if it is missing."""
     path = Path(model).expanduser()
-    return path if path.is_dir() else _hub_snapshot(model)
+    return path if path.is_dir() else _hub_snapshot(model, revision)
 
 
-def _hub_snapshot(model: str) -> Path | None:
+def _hub_snapshot(model: str, revision: str) -> Path | None:
     """Find a hub model in the local cache without importing the hub client."""
     home = os.environ.get("HF_HOME") or str(Path.home() / ".cache" / "huggingface")
     folder = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub") / f"models--{model.replace('/', '--')}"
-    reference = folder / "refs" / "main"
-    if not reference.is_file():
-        return None
-    snapshot = folder / "snapshots" / reference.read_text(encoding="utf-8").strip()
+    reference = folder / "refs" / revision  # which a commit has not: it names its snapshot
+    commit = reference.read_text(encoding="utf-8").strip() if reference.is_file() else revision
+    snapshot = folder / "snapshots" / commit
     return snapshot if snapshot.is_dir() else None
 
 

@@ -24,7 +24,8 @@ class Detector(Protocol):
     """Turns a trace into a score; knows what it needs and when it must abstain.
 
     `needs` names required Trace fields ("answer", "question", "sources", "context", "tokens", "alternatives", "schema";
-    sources count as context too); the runner abstains for the detector if one is missing.
+    sources count as context too; "retrieved" is sources of which not even a text need be logged); the runner abstains
+    for the detector if one is missing.
     `score` yields exactly one Score per trace, in order, and never raises because of a single trace.
 
     More class variables are optional: `batch` (int), the number of traces that a run passes at once, for
@@ -75,13 +76,14 @@ def missing(needs: frozenset[str], trace: Trace) -> str | None:
     present = {
         "answer": bool(trace.answer.strip()),
         "question": bool(trace.question),
-        "sources": bool(trace.sources),
+        "retrieved": bool(trace.sources),
+        "sources": any(source.text for source in trace.sources),
         "context": bool(trace.context_texts),
         "tokens": bool(trace.tokens),
         "alternatives": len(trace.alternatives) >= 2,
         "schema": trace.schema is not None,
     }
-    words = {"answer": "empty answer", "alternatives": "fewer than two alternatives"}
+    words = {"answer": "empty answer", "alternatives": "fewer than two alternatives", "retrieved": "no sources"}
     for need in sorted(needs):
         if not present[need]:
             return words.get(need, f"no {need}")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calibrate.backends.embedding import PACKAGED, Embedder, Shortlist, claims, cut, embedder, shortlist
 from calibrate.backends.nli import CONTRADICTION, DEFAULT, ENTAILMENT, nli
-from calibrate.backends.text.segments import words
 from calibrate.detectors.base import abstained, scored
+from calibrate.detectors.shared.candidates import explain_limit, rank_sharing
 from calibrate.detectors.shared.nli import (
     PAIRS,
     Asking,
@@ -21,7 +21,9 @@ from calibrate.detectors.shared.nli import (
     score_in_rounds,
 )
 from calibrate.detectors.shared.scoring import (
+    Aggregate,
     Context,
+    aggregate,
     by_number,
     claiming,
     contexts,
@@ -58,19 +60,20 @@ class NliSupport:
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     usual_threshold: ClassVar[float] = 0.0
 
-    variant: Literal["default", "plain"] = field(
+    variant: Literal["default", "entailment", "plain"] = field(
         default="default",
         metadata={
-            "help": "`plain` glues context and answer together with a separator that the context may contain too, "
-            "cuts off what is too long (the answer first) and takes the confidence in the likeliest label, whichever "
-            "that is. Here to compare."
+            "help": "`entailment` takes P(entailment) alone, so that a contradiction counts no more than silence (then "
+            "values are from 0 to 1). `plain` glues context and answer together with a separator that the context may "
+            "contain too, cuts off what is too long (the answer first) and takes the confidence in the likeliest "
+            "label, whichever that is. Here to compare."
         },
     )
-    aggregate: Literal["min", "mean"] = field(
+    aggregate: Aggregate = field(
         default="min",
         metadata={
-            "help": "The worst sentence decides (min), to raise an alarm; or the average over sentences (mean), to "
-            "rank answers."
+            "help": "The worst sentence decides (min), to raise an alarm; or the mean of the two worst (lowest_two), "
+            "or of all (mean), to rank answers."
         },
     )
     windows: str = field(
@@ -87,7 +90,8 @@ class NliSupport:
         default="worst",
         metadata={
             "help": "The score is the same. `worst` judges a sentence only until it is clear that it is not the worst "
-            "one; `all` finds the best passage for every sentence. With `mean` every sentence is judged in full."
+            "one; `all` finds the best passage for every sentence. With `lowest_two` and `mean` every sentence is "
+            "judged in full."
         },
     )
     model: str = field(
@@ -132,14 +136,14 @@ class NliSupport:
         if not passages:
             return abstained(trace, "no sentence in the context")
         listed = shortlist(extracted, passages)
-        candidates = (yield from _rank_nearest(listed, int(self.windows))) if chooser else _rank_sharing(listed)
-        search = _Search(listed, candidates, sources)
-        while pairs := search.next(everything=self.evidence == "all" or self.aggregate == "mean"):
+        candidates = (yield from _rank_nearest(listed, int(self.windows))) if chooser else rank_sharing(listed, PAIRS)
+        search = _Search(listed, candidates, sources, subtracts=self.variant == "default")
+        while pairs := search.next(everything=self.evidence == "all" or self.aggregate != "min"):
             search.learn((yield Judge(pairs)))
         values = [item.best for item in search.sentences]
-        value = min(values) if self.aggregate == "min" else sum(values) / len(values)
+        value = aggregate(values, self.aggregate)
         n_wanted = len(listed.windows) if chooser is None else min(int(self.windows), len(listed.windows))
-        remarks = [listed.remark, _explain_limit(candidates, n_wanted), remark_on_parts(trace, extracted)]
+        remarks = [listed.remark, explain_limit(candidates, n_wanted), remark_on_parts(trace, extracted)]
         evidence = sorted(search.all_evidence(), key=lambda item: item.value or 0.0)
         return scored(trace, value, limit_evidence([Evidence(text) for text in remarks if text] + evidence))
 
@@ -162,24 +166,6 @@ def _rank_nearest(listed: Shortlist, most: int) -> Generator[Question, Rows, lis
     return [[int(at) for at in row[:most]] for row in order]
 
 
-def _rank_sharing(listed: Shortlist) -> list[list[int]]:
-    """Rank, for each claim, the windows by words in common, and keep as many as the budget of pairs allows."""
-    window_words = [frozenset(words(window.text).tokens) for window in listed.windows]
-    most = max(1, PAIRS // len(listed.claims))
-    ranked = []
-    for claim in listed.claims:
-        tokens = frozenset(words(claim.text).tokens)
-        ranked.append(sorted(range(len(window_words)), key=lambda at: (-len(tokens & window_words[at]), at))[:most])
-    return ranked
-
-
-def _explain_limit(candidates: Sequence[Sequence[int]], n_wanted: int) -> str | None:
-    most = len(candidates[0])
-    return (
-        None if most >= n_wanted else f"too long to judge in full: each sentence with {most} passages, not {n_wanted}"
-    )
-
-
 @dataclass(slots=True)
 class _Sentence:
     """A claim (its row), the windows to judge it with, likeliest first, and its best support so far."""
@@ -189,6 +175,7 @@ class _Sentence:
     n_judged: int = 0
     best: float = -2.0
     at: int = -1
+    entailment: float = 0.0
     contradiction: float = 0.0
 
     @property
@@ -200,11 +187,13 @@ class _Search:
     """The exact search for a trace's least supported sentence, in rounds of pairs.
 
     A sentence is dropped as soon as one window supports it better than the worst complete sentence: further windows can
-    only raise it.
+    only raise it. Support is P(entailment) - P(contradiction), or without `subtracts` P(entailment).
     """
 
-    def __init__(self, listed: Shortlist, candidates: Sequence[list[int]], sources: Sequence[Context]) -> None:
-        self._listed, self._sources = listed, sources
+    def __init__(
+        self, listed: Shortlist, candidates: Sequence[list[int]], sources: Sequence[Context], *, subtracts: bool = True
+    ) -> None:
+        self._listed, self._sources, self._subtracts = listed, sources, subtracts
         self.sentences = [_Sentence(row, windows) for row, windows in enumerate(candidates)]
         self._requested: list[tuple[_Sentence, int]] = []
         self._rounds = 0
@@ -232,8 +221,10 @@ class _Search:
         """Record the probabilities of the pairs requested last."""
         for (sentence, at), row in zip(self._requested, rows.tolist(), strict=True):
             sentence.n_judged += 1
-            if (support := row[ENTAILMENT] - row[CONTRADICTION]) > sentence.best:
-                sentence.best, sentence.at, sentence.contradiction = support, at, row[CONTRADICTION]
+            support = row[ENTAILMENT] - row[CONTRADICTION] if self._subtracts else row[ENTAILMENT]
+            if support > sentence.best:
+                sentence.best, sentence.at = support, at
+                sentence.entailment, sentence.contradiction = row[ENTAILMENT], row[CONTRADICTION]
 
     def all_evidence(self) -> list[Evidence]:
         """One piece of evidence per sentence; for a sentence that was dropped early it says so."""
@@ -243,6 +234,5 @@ class _Search:
         claim, window = self._listed.claims[sentence.row], self._listed.windows[sentence.at]
         number = self._sources[window.place].number
         passage = "the best passage" if sentence.complete else "a passage (others may support it more)"
-        entailment, contradiction = sentence.best + sentence.contradiction, sentence.contradiction
-        text = f"entailment {entailment:.2f}, contradiction {contradiction:.2f} by {passage}"
+        text = f"entailment {sentence.entailment:.2f}, contradiction {sentence.contradiction:.2f} by {passage}"
         return Evidence(text, sentence.best, claim.start, claim.end, number, (window.start, window.end))

@@ -27,7 +27,7 @@ class RetrievalConfidence:
     version: ClassVar[str] = "1"
     title: ClassVar[str] = "Retrieval confidence"
     unit: ClassVar[str] = "best retrieval score of the sources, in the retriever's own units"
-    needs: ClassVar[frozenset[str]] = frozenset({"sources"})
+    needs: ClassVar[frozenset[str]] = frozenset({"retrieved"})
     also_needs: ClassVar[frozenset[str]] = frozenset({"retrieval_scores"})
     flag_when: ClassVar[FlagWhen] = "below"
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing.connection import wait as wait_for_any
+from types import ModuleType
 
 from calibrate.backends.weights import threads
 from calibrate.engines.parallel import Outcome, Worker
@@ -39,7 +42,8 @@ class ProcessPool:
 
     def submit(self, pairs: Pairs) -> None:
         try:
-            future = self._executor.submit(_work, pairs)
+            with _no_main():
+                future = self._executor.submit(_work, pairs)  # starts a process while there are too few
         except BrokenProcessPool as error:  # a worker died since the last look; `wait` will start others
             future = Future()
             future.set_exception(error)
@@ -81,6 +85,18 @@ class ProcessPool:
         return ProcessPoolExecutor(
             self.workers, mp_context=context, initializer=_prepare, initargs=(self._make_worker, threads_each)
         )
+
+
+@contextmanager
+def _no_main() -> Iterator[None]:
+    """Let a process that starts not run the program's own script again, as it would to have its `__main__`: nothing of
+    a worker is defined there, and a script that scores would score once more in each worker."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 _worker: Worker | None = None

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import http.server
 import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +17,10 @@ import pytest
 
 from calibrate.backends import hub
 from calibrate.cli import main
+from tests.backends.hub_server import entry, serving
 from tests.tiny_nli import known_model
 
 ROOT = Path(__file__).parents[2]
-COMMIT = "c" * 40
 MODEL = "an-org/a-model"
 
 
@@ -56,54 +54,8 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def endpoint(known: Path) -> Iterator[str]:
-    """A hub with one model, with as much of the hub's interface as its client needs."""
-    files = {path.name: path.read_bytes() for path in known.iterdir()}
-
-    class Hub(http.server.BaseHTTPRequestHandler):
-        def log_message(self, *args: object) -> None: ...
-
-        def do_GET(self) -> None:
-            path = self.path.partition("?")[0]
-            name = path.rpartition("/")[2]
-            if path == f"/api/models/{MODEL}/revision/main":
-                self.reply(json.dumps({"id": MODEL, "sha": COMMIT, "siblings": [{"rfilename": f} for f in files]}))
-            elif path == f"/api/models/{MODEL}/tree/{COMMIT}":
-                self.reply(json.dumps([entry(name, held) for name, held in files.items()]))
-            elif path == f"/{MODEL}/resolve/{COMMIT}/{name}" and name in files:
-                oid = entry(name, files[name])
-                self.reply(files[name], ETag=f'"{oid.get("lfs", oid)["oid"]}"', **{"X-Repo-Commit": COMMIT})
-            else:
-                self.reply("{}", status=404, **{"X-Error-Code": "RepoNotFound"})
-
-        do_HEAD = do_GET  # noqa: N815
-
-        def reply(self, body: bytes | str, *, status: int = 200, **headers: str) -> None:
-            held = body.encode() if isinstance(body, str) else body
-            self.send_response(status)
-            for name, value in {
-                "Content-Length": str(len(held)),
-                "Content-Type": "application/json",
-                **headers,
-            }.items():
-                self.send_header(name, value)
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(held)
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-
-
-def entry(name: str, held: bytes) -> dict[str, Any]:
-    """A file in the hub's listing: large ones are known by SHA-256, others by git's SHA-1 of a blob."""
-    oid = hashlib.sha1(b"blob %d\0" % len(held) + held).hexdigest()
-    found: dict[str, Any] = {"type": "file", "path": name, "size": len(held), "oid": oid}
-    if name.endswith((".safetensors", ".onnx")):
-        found["lfs"] = {"oid": hashlib.sha256(held).hexdigest(), "size": len(held), "pointerSize": 130}
-    return found
+    with serving({MODEL: {path.name: path.read_bytes() for path in known.iterdir()}}) as address:
+        yield address
 
 
 def test_pull_makes_a_model_ready_and_verify_finds_what_changed(

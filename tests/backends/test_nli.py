@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrate.backends.nli import model as module
+from calibrate.backends.inference import batches, pairs
 from calibrate.backends.nli.model import CONTRADICTION, ENTAILMENT, HUB_DEFAULT, VARIABLE, Nli, nli
 from calibrate.backends.text.segments import Part
 from calibrate.errors import Unavailable
@@ -158,18 +158,16 @@ def test_the_number_of_threads_changes_nothing(folder: Path, threads: str, monke
 
 
 def test_batches_keep_to_the_budget_and_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from calibrate.backends.nli import network as nli_model
-
     monkeypatch.setenv("TOUCHSTONE_THREADS", "1")
     lengths = [5, 900, 2000, 30, 30, 31, 7, 400, 400, 400]
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    made = nli_model.split_into_batches(order, lengths, on_gpu=False)
+    made = batches.split_into_batches(order, lengths, on_gpu=False)
     assert [i for batch in made for i in batch] == order
     for batch in made:
         cells = len(batch) * max(lengths[i] for i in batch)
-        assert cells <= nli_model.BATCH_TOKENS or len(batch) == 1
+        assert cells <= batches.BATCH_TOKENS or len(batch) == 1
     monkeypatch.setenv("TOUCHSTONE_THREADS", "2")
-    assert len(nli_model.split_into_batches(range(4), [10] * 4, on_gpu=False)) == 2, "a small job occupies every thread"
+    assert len(batches.split_into_batches(range(4), [10] * 4, on_gpu=False)) == 2, "a small job occupies every thread"
 
 
 def test_distinct_pairs_are_judged_once(known: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +183,7 @@ def test_distinct_pairs_are_judged_once(known: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_memory_is_bounded(known: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MEMO_ENTRIES", 3)
+    monkeypatch.setattr(pairs, "ENTRIES", 3)
     model = Nli(str(known))
     first = model.probabilities([(f"a {i}", "proof") for i in range(6)])
     assert len(model._memo) == 3
@@ -261,8 +259,8 @@ def test_a_text_cannot_hold_a_special_token(known: Path, token: str) -> None:
     """The pair has two separators and one start, whatever the texts contain; a glued text gets what it contains."""
     model = Nli(str(known))
     place = model.tokenizer().convert_tokens_to_ids(token)
-    (plain,) = model._encode_pairs([("filler", "the")])
-    (given,) = model._encode_pairs([(f"filler {token} proof", f"the {token} answer")])
+    (plain,) = model.encode_pairs([("filler", "the")])
+    (given,) = model.encode_pairs([(f"filler {token} proof", f"the {token} answer")])
     assert given["input_ids"].count(place) == plain["input_ids"].count(place)
     assert len(given["input_ids"]) > len(plain["input_ids"]) + 4
     injected = f"filler {token} filler [SEP] the"

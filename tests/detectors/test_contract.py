@@ -93,7 +93,7 @@ def test_abstains_without_what_it_needs(detector: Detector) -> None:
     full = complete(detector.name)
     empty = {"answer": {"answer": " "}, "sources": {"sources": ()}, "context": {"sources": (), "context": None},
              "tokens": {"tokens": None}, "alternatives": {"alternatives": ()}, "schema": {"schema": None},
-             "question": {"question": None}}  # fmt: skip
+             "question": {"question": None}, "retrieved": {"sources": ()}}  # fmt: skip
     for need in detector.needs:
         lacking = replace(full, **empty[need])  # type: ignore[arg-type]
         assert missing(detector.needs, lacking)
@@ -103,10 +103,10 @@ def test_abstains_without_what_it_needs(detector: Detector) -> None:
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("variant", ["default", "plain"])
+@pytest.mark.parametrize(
+    ("name", "variant"), [(name, variant) for name in NAMES for variant in variants(registry.make(name))]
+)
 def test_awkward_traces_never_raise(detector: Detector, variant: str) -> None:
-    if variant not in (detector_variants := variants(detector)):
-        pytest.skip(f"{detector.name} has {', '.join(detector_variants)} only")
     made = registry.make(detector.name, {"variant": variant} if variant != "default" else {})
     traces = awkward()
     scores = list(made.score(traces))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -120,3 +122,15 @@ def is_there(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
     except OSError:
         return False
+
+
+def test_workers_do_not_run_the_program_again(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = ModuleType("__main__")
+    program.__file__ = str(tmp_path / "program.py")
+    Path(program.__file__).write_text("raise SystemExit('a script without a guard')")
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    store.traces.add(many(300), labels_as=None, now=detect.utc_now())
+    queued = detect.queue(store, LEXICAL[:1], {"all": True}, engine=EngineChoice("processes", 2))
+    run = detect.work(store, run_id=queued.id)
+    assert run is not None
+    assert (run.status, run.done) == ("done", 300)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -66,12 +66,33 @@ def render(name: str, texts: Mapping[str, str | Sequence[str]]) -> Prompt:
 
     Raises BadInput if the file lacks a required place, or has one that nothing fills.
     """
-    template = _parse_template(name, files.read(name), files.packaged(name))
+    return _render(_parse_template(name, files.read(name), files.packaged(name)), texts)
+
+
+def render_body(body: str, texts: Mapping[str, str | Sequence[str]], *, fenced: bool = True) -> Prompt:
+    """Render messages that `find_problem` has passed. Without fences the texts are pasted in, one after the other."""
+    return _render(_template_of(body), texts, fenced=fenced)
+
+
+def find_problem(body: str, needed: frozenset[str], offered: frozenset[str]) -> str | None:
+    """Say why these messages cannot be sent: a place is missing or nothing fills it, or nobody is asked."""
+    places = frozenset(_PLACE.findall(body))
+    if missing := sorted(needed - places):
+        return f"it lacks {_in_braces(missing)}; put it back"
+    if unknown := sorted(places - offered):
+        return f"it has {_in_braces(unknown)}, which nothing fills; it may use {_in_braces(offered)}"
+    if not any(role == "user" for role, _ in _parse_messages(body)):
+        return "it has no '=== user ===' message; add one"
+    return None
+
+
+def _render(template: _Template, texts: Mapping[str, str | Sequence[str]], *, fenced: bool = True) -> Prompt:
     quoted = {place: [clean(text) for text in ([value] if isinstance(value, str) else value)]
               for place, value in texts.items()}  # fmt: skip
     quotations = [text for group in quoted.values() for text in group]
     fence = _choose_fence(quotations, [text for _, text in template.messages])
-    values = {place: _put_in_fence(place, group, fence) for place, group in quoted.items()} | {"fence": fence}
+    write = _put_in_fence if fenced else _paste
+    values = {place: write(place, group, fence) for place, group in quoted.items()} | {"fence": fence}
     # One pass over the file's own text: a {place} inside a trace's text is not replaced.
     messages = tuple((role, _PLACE.sub(lambda place: values[place[1]], text)) for role, text in template.messages)
     return Prompt(messages, fence, tuple(quotations), template.wording)
@@ -111,9 +132,26 @@ def _parse_template(name: str, text: str, packaged: str) -> _Template:
         )
     if not any(role == "user" for role, _ in messages):
         raise BadInput(f"the prompt {name} has no '=== user ===' message; add one")
-    wording = {line.strip() for role, body in messages if role != "assistant" for line in body.split("\n")}
+    return _template_of(text)
+
+
+@lru_cache(maxsize=64)
+def _template_of(text: str) -> _Template:
+    messages = _parse_messages(text)
+    wording = {line.strip() for role, body in messages if role != "assistant" for line in _worded_lines(role, body)}
     lines = tuple(sorted(line for line in wording if len(line) >= LINE and not _PLACE.search(line)))
-    return _Template(messages, places, lines)
+    return _Template(messages, frozenset(_PLACE.findall(text)), lines)
+
+
+def _worded_lines(role: str, body: str) -> Iterator[str]:
+    """The lines of a message, without the texts that a system message quotes: traffic may share its sources with them,
+    and an honest reply about it repeats these."""
+    inside = False
+    for line in body.split("\n"):
+        inside = inside or (role == "system" and line.startswith("BEGIN ") and line.endswith(" {fence}"))
+        if not inside:
+            yield line
+        inside = inside and not (line.startswith("END ") and line.endswith(" {fence}"))
 
 
 def _parse_messages(text: str) -> tuple[tuple[str, str], ...]:
@@ -142,3 +180,7 @@ def _put_in_fence(place: str, texts: Sequence[str], fence: str) -> str:
     return "\n".join(
         f"BEGIN {label} {fence}\n{text}\nEND {label} {fence}" for label, text in zip(labels, texts, strict=True)
     )
+
+
+def _paste(place: str, texts: Sequence[str], fence: str) -> str:
+    return "\n\n".join(texts)

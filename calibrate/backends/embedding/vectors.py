@@ -16,6 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from calibrate.backends import cache
 from calibrate.errors import TouchstoneError
 
 if TYPE_CHECKING:
@@ -34,9 +35,7 @@ def location() -> Path | None:
     """Path of the file: in TOUCHSTONE_CACHE, else in the user's cache folder. None if TOUCHSTONE_CACHE_MB is 0."""
     if limit_bytes() == 0:
         return None
-    folder = os.environ.get("TOUCHSTONE_CACHE")
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return (Path(folder) if folder else Path(home) / "touchstone") / "vectors.sqlite"
+    return cache.folder() / "vectors.sqlite"
 
 
 def limit_bytes() -> int:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from calibrate.backends.embedding import Claim, Embedder
-from calibrate.backends.nli import Nli
 from calibrate.backends.text.refusals import find_refusal
 from calibrate.backends.text.segments import Part
 from calibrate.detectors.base import abstained, failed, missing
@@ -40,9 +39,20 @@ class Embed:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Request the probabilities of these (premise, hypothesis) pairs: entailment, neutral, contradiction."""
+    """Request the model's verdicts on these pairs; from an NLI model, on (premise, hypothesis), the probabilities of
+    entailment, neutral and contradiction."""
 
     items: list[tuple[str, str]]
+
+
+class PairModel(Protocol):
+    """A model that judges pairs of texts: the NLI model, and those of groundedness."""
+
+    def unavailable(self) -> str | None: ...
+
+    def probabilities(self, pairs: Sequence[tuple[str, str]]) -> Any:
+        """Judge pairs: an array with one row, or one list, per pair."""
+        ...
 
 
 Question = Embed | Judge
@@ -54,7 +64,7 @@ Ask = Callable[[Trace], Asking]
 
 
 def score_in_rounds(
-    needs: frozenset[str], traces: Sequence[Trace], ask: Ask, model: Nli, embedder: Embedder | None = None
+    needs: frozenset[str], traces: Sequence[Trace], ask: Ask, model: PairModel, embedder: Embedder | None = None
 ) -> Iterator[Score]:
     """Score traces: one score each, in order, whatever happens to the others."""
     if (why := model.unavailable() or (embedder.unavailable() if embedder else None)) is not None:

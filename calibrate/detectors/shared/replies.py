@@ -148,14 +148,16 @@ def first_word(text: str, *, cut: bool = False) -> FirstWord:
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """P(NO) among YES and NO at one token, and the probability of YES and NO together there."""
+    """P(NO) among YES and NO (or other two words) at one token, and the probability of both together there."""
 
     no: float
     mass: float
 
 
-def odds(tokens: Sequence[Token] | None, text: str, start: int) -> Odds | None:
+def odds(tokens: Sequence[Token] | None, text: str, start: int, words: tuple[str, str] = ("yes", "no")) -> Odds | None:
     """Compute P(NO) from the log-probabilities of the token at text[start:], over all spellings (" NO", "No", "no").
+
+    `words` are other words for YES and NO, in lower case.
 
     None if there are no usable ones: none returned, tokens of another text, a token there that does not begin the word,
     or values that are not log-probabilities (above 0, NaN).
@@ -167,23 +169,24 @@ def odds(tokens: Sequence[Token] | None, text: str, start: int) -> Odds | None:
     if any(math.isnan(value) or value > 1e-3 for value in spellings.values()):
         return None
     whole = frozenset(map(_bare, spellings))
-    mass = {"yes": 0.0, "no": 0.0}
+    yes, no = words
+    mass = {yes: 0.0, no: 0.0}
     for spelling, value in spellings.items():
-        if word := _word_of(_bare(spelling), whole):
+        if word := _word_of(_bare(spelling), whole, words):
             mass[word] += math.exp(value)
-    total = mass["yes"] + mass["no"]
-    if total <= 0 or _word_of(_bare(token.text), whole) is None:
+    total = mass[yes] + mass[no]
+    if total <= 0 or _word_of(_bare(token.text), whole, words) is None:
         return None
-    return Odds(mass["no"] / total, min(total, 1.0))
+    return Odds(mass[no] / total, min(total, 1.0))
 
 
-def _word_of(token: str, whole: Collection[str]) -> str | None:
+def _word_of(token: str, whole: Collection[str], words: tuple[str, str]) -> str | None:
     """The word that a token is, or begins if the vocabulary lacks the word.
 
     Many vocabularies have "NO" but write "YES" as "Y", "ES"; without that piece every answer would look like NO.
     `whole` are the tokens beside it.
     """
-    for word in ("yes", "no"):
+    for word in words:
         if token.casefold() == word:
             return word
         cased = word.upper() if token.isupper() else word.title() if token[:1].isupper() else word

@@ -24,8 +24,8 @@ class Context:
 
 
 def contexts(trace: Trace) -> tuple[Context, ...]:
-    """The trace's sources, or its context if it has no sources."""
-    if trace.sources:
+    """The trace's sources, or its context if it has no sources with a text."""
+    if any(source.text for source in trace.sources):
         return tuple(Context(str(source.number), source.text) for source in trace.sources)
     return (Context(None, trace.context),) if trace.context else ()
 

@@ -61,6 +61,36 @@ def test_one_unsupported_sentence_is_not_hidden(known: str) -> None:
     assert mixed.answer[worst.start : worst.end] == "The moon is cheese."
 
 
+def test_the_two_worst_sentences_share_the_verdict(known: str) -> None:
+    mixed = trace("The proof is it. The moon is cheese. A lie. Another proof.", "Filler of it.")
+    assert value("nli", mixed, model=known) == pytest.approx(-1, abs=0.02)
+    assert value("nli", mixed, model=known, aggregate="lowest_two") == pytest.approx(-1 / 2, abs=0.02)
+    assert value("nli", mixed, model=known, aggregate="mean") == pytest.approx(1 / 4, abs=0.02)
+
+
+def test_entailment_alone_takes_a_contradiction_for_silence(known: str) -> None:
+    denied, silent = trace("A lie.", "Filler of it."), trace("The moon.", "Filler of it.")
+    assert value("nli", denied, model=known, variant="entailment") == pytest.approx(0, abs=0.02)
+    assert value("nli", silent, model=known, variant="entailment") == pytest.approx(0, abs=0.02)
+    assert value("nli", trace("A proof.", "Filler of it."), model=known, variant="entailment") > 0.98
+
+
+def test_entailment_alone_is_the_models_own_probability(random: str, judge: Judge) -> None:
+    """With one sentence and one passage the value is what transformers' pipeline gives."""
+    row = judge("The parcel leaves our warehouse before noon.", "It leaves before noon.")
+    single = trace("It leaves before noon.", "The parcel leaves our warehouse before noon.")
+    assert value("nli", single, model=random, variant="entailment") == pytest.approx(row["entailment"], abs=1e-4)
+    assert value("nli", single, model=random) == pytest.approx(row["entailment"] - row["contradiction"], abs=1e-4)
+
+
+def test_the_usual_configuration_keeps_its_key() -> None:
+    """Its parameters are part of the key of stored scores: a new one would make them all anew."""
+    assert registry.config_of(registry.make("nli")) == {
+        "variant": "default", "aggregate": "min", "windows": "3", "sentences_per_window": 2, "evidence": "worst",
+        "model": "default", "embedding_model": "all-MiniLM-L6-v2",
+    }  # fmt: skip
+
+
 def test_evidence_shows_the_passage(known: str) -> None:
     one = trace("The parcel [2].", FILLER * 3, f"{FILLER}Here is a proof. {FILLER}", FILLER)
     (piece,) = score("nli", one, model=known, windows="all", sentences_per_window=1).evidence

@@ -13,6 +13,7 @@ from calibrate.stats.intervals.exact_tests import binomial_p, level
 
 ATTEMPTS, SHORT = 10, 0.695  # attempts on one window, of a precision just short of the target
 DRAWN = 180  # test labels of each
+SEGMENTS = 3  # of one detector
 BINS = 10
 FEWEST = 50  # predictions without which a bin says nothing
 
@@ -64,4 +65,13 @@ def many_attempts(*, replications: int, rng: np.random.Generator) -> tuple[float
     hits = rng.binomial(DRAWN, SHORT, size=(replications, ATTEMPTS))
     p = binomial_p(hits, np.full(hits.shape, DRAWN), TARGET)
     levels = np.array([level(attempt) for attempt in range(1, ATTEMPTS + 1)])
+    return float((p <= levels).any(-1).mean()), float((p <= level(1)).any(-1).mean())
+
+
+def any_segment(*, replications: int, rng: np.random.Generator) -> tuple[float, float]:
+    """Windows in which any of three segments is certified, where every cut of each is just short of the target: by one
+    ledger, and where each segment begins a new 5%. The first cut decides, as a walk ends where a test fails."""
+    hits = rng.binomial(DRAWN, SHORT, size=(replications, SEGMENTS))
+    p = binomial_p(hits, np.full(hits.shape, DRAWN), TARGET)
+    levels = np.array([level(attempt) for attempt in range(1, SEGMENTS + 1)])
     return float((p <= levels).any(-1).mean()), float((p <= level(1)).any(-1).mean())

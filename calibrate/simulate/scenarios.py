@@ -239,3 +239,22 @@ def _traffic(
 
 def _standard(values: Floats) -> Floats:
     return np.asarray((values - values.mean()) / values.std())
+
+
+def at_threshold(prevalence: float, recall: float, precision: float) -> Traffic:
+    """Traffic of which the threshold 0 flags hallucinated answers with exactly this recall and precision (but for half
+    a trace): scores are normal quantiles, not draws."""
+    from scipy.special import ndtri
+
+    normal = NormalDist()
+    hallucinated = round(prevalence * SIZE)
+    clean = SIZE - hallucinated
+    flagged = recall * hallucinated * (1 - precision) / precision / clean  # of the clean ones
+    parts = []
+    for n, share, spread in ((hallucinated, recall, 1.5), (clean, flagged, 1.0)):
+        grid = ndtri((np.arange(n) + 0.5) / n)
+        parts.append(spread * (grid - normal.inv_cdf(1 - share)))
+    truth = np.arange(SIZE) < hallucinated
+    return _traffic(
+        f"{prevalence:.0%}, recall {recall:.2f}, precision {precision:.2f}", "point", np.concatenate(parts), truth
+    )

@@ -13,6 +13,7 @@ from calibrate.types.ensemble import (
     Shares,
 )
 from calibrate.types.guide import Guide, Kind
+from calibrate.types.head import HeadBase, HeadFeature, LearnedHead
 from calibrate.types.importing import Added, Record, TraceSink
 from calibrate.types.label import KINDS, VERDICTS, GoldVerdict, Label, Span, Verdict, resolve_gold
 from calibrate.types.point import (
@@ -31,18 +32,33 @@ from calibrate.types.point import (
     UnmetReason,
 )
 from calibrate.types.purge import Chosen, PurgeCounts
+from calibrate.types.receiving import Arrival, Backlog, BodyKind, StoredArrival
 from calibrate.types.sample import LabelState, Member, Sample, Stratum, TraceFilter, merged_name
-from calibrate.types.score import PURGED, Baseline, Evidence, Score, ScoreStatus, Usage
+from calibrate.types.score import PURGED, Baseline, Evidence, ExternalDetector, Score, ScoreStatus, StatedScore, Usage
+from calibrate.types.segment import (
+    ATTRIBUTE,
+    Part,
+    Segmented,
+    Segments,
+    SegmentThreshold,
+    attribute_text,
+    names_segments,
+    segment_of,
+)
 from calibrate.types.trace import Source, Token, Trace
 
 __all__ = [
+    "ATTRIBUTE",
     "KINDS",
     "PURGED",
     "STRENGTHS",
     "VERDICTS",
     "Added",
+    "Arrival",
+    "Backlog",
     "Baseline",
     "BestSingle",
+    "BodyKind",
     "Chosen",
     "Counted",
     "DrawnCut",
@@ -53,17 +69,22 @@ __all__ = [
     "EnsembleFigures",
     "EnsembleMember",
     "Evidence",
+    "ExternalDetector",
     "FlagWhen",
     "GoldVerdict",
     "Guarantee",
     "Guide",
+    "HeadBase",
+    "HeadFeature",
     "Interval",
     "Kind",
     "Label",
     "LabelState",
+    "LearnedHead",
     "Member",
     "Moment",
     "OperatingPoint",
+    "Part",
     "PointState",
     "PointVerdict",
     "PurgeCounts",
@@ -74,11 +95,16 @@ __all__ = [
     "SavedEnsemble",
     "Score",
     "ScoreStatus",
+    "SegmentThreshold",
+    "Segmented",
+    "Segments",
     "Shares",
     "Source",
     "Span",
     "StateReason",
+    "StatedScore",
     "Statement",
+    "StoredArrival",
     "Stratum",
     "Strength",
     "Tier",
@@ -91,6 +117,9 @@ __all__ = [
     "UnmetReason",
     "Usage",
     "Verdict",
+    "attribute_text",
     "merged_name",
+    "names_segments",
     "resolve_gold",
+    "segment_of",
 ]

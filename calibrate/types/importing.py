@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from calibrate.types.label import Label
+from calibrate.types.score import StatedScore
 from calibrate.types.trace import Trace
 
 
@@ -30,6 +31,8 @@ class Record:
         Names of fields that were not imported.
     redacted : mapping of str to int
         How often each kind of personal data or secret was replaced by a placeholder.
+    scores : tuple of (str, StatedScore)
+        Scores that came with the trace, by the name of the detector.
     """
 
     line: int
@@ -39,6 +42,7 @@ class Record:
     repaired: int = 0
     left_out: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
+    scores: tuple[tuple[str, StatedScore], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,8 @@ class PointState:
     counted, `hits` of them hallucinated: those at the threshold, or those of the recheck or certificate that `why` is
     about. `chance` is that a threshold chosen so is truly below its target; `disputed` labels are flagged.
     `moved_from`: the policy with a target that a threshold was moved away from by hand; it is judged by that.
-    `unlabelled` of `traces` have no label now, where that is why.
+    `unlabelled` of `traces` have no label now, where that is why. `part`: the segment that those labels are of, "tier
+    gold"; None for all traffic.
     """
 
     verdict: PointVerdict
@@ -160,6 +161,7 @@ class PointState:
     moved_from: str | None = None
     unlabelled: int = 0
     traces: int = 0
+    part: str | None = None
 
     @property
     def known_bad(self) -> bool:
@@ -180,6 +182,7 @@ class PointState:
             "moved_from": self.moved_from,
             "unlabelled": self.unlabelled or None,
             "traces": self.traces or None,
+            "part": self.part,
         }
         return {name: value for name, value in fields.items() if value is not None}
 
@@ -198,4 +201,5 @@ class PointState:
             document.get("moved_from"),
             document.get("unlabelled", 0),
             document.get("traces", 0),
+            document.get("part"),
         )

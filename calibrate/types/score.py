@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from calibrate.types.point import FlagWhen
+
 PURGED = "purged"
 """The reason of a score that the texts of a purged trace do not allow, and what stands where one was."""
 ScoreStatus = Literal["scored", "abstained", "failed", "refusal"]
@@ -64,6 +66,33 @@ class Score:
     evidence: tuple[Evidence, ...] = ()
     seconds: float = 0.0
     usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatedScore:
+    """A score that was computed elsewhere: a finite value for a trace, with the reason that came along."""
+
+    trace_id: str
+    value: float
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalDetector:
+    """A detector whose scores are computed elsewhere and imported.
+
+    `flag_when` is None until somebody has told which side is suspicious. `low` and `high` bound the values, None where
+    nobody gave a bound. `revision` is the one that new scores belong to.
+    """
+
+    name: str
+    flag_when: FlagWhen | None
+    unit: str | None
+    low: float | None
+    high: float | None
+    revision: str
+    created_by: str
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ _CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One retrieved passage, numbered as the answer cites it."""
+    """One retrieved passage, numbered as the answer cites it. Its text is empty where only its score was logged."""
 
     number: str
     text: str
@@ -58,9 +58,8 @@ class Trace:
     @property
     def context_texts(self) -> tuple[str, ...]:
         """What the answer may rely on: the sources' texts, or the context where no numbered sources are given."""
-        if self.sources:
-            return tuple(source.text for source in self.sources)
-        return (self.context,) if self.context else ()
+        texts = tuple([source.text for source in self.sources if source.text])
+        return texts or ((self.context,) if self.context else ())
 
     def content_hash(self) -> str:
         """32 hex digits over everything a detector may read. Same content, same score, whatever the trace's id."""

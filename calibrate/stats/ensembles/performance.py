@@ -201,10 +201,60 @@ def auroc_within_folds(training: TrainingData, judged: Judged, drawn: Drawn) -> 
         each = [_within(y, judged, repeat, drawn.seen[repeat::repeats]) for repeat in range(repeats)]
         return bootstrap_intervals.auroc_interval(value, np.concatenate(each), bootstrap_intervals.Verdicts.of(y))
     unseen, weights = drawn.unseen
-    folds = None if judged.folds is None else judged.folds[:, unseen.rows]
-    wider = Judged(judged.flags[:, unseen.rows], judged.scores[:, unseen.rows], folds)
+    wider = _take_rows(judged, unseen.rows)
     each = [_within(unseen.labels, wider, repeat, weights[repeat::repeats]) for repeat in range(repeats)]
     return bootstrap_intervals.percentile_interval(value, np.concatenate(each), _number_groups(training))
+
+
+def auroc_difference(training: TrainingData, first: Judged, second: Judged, drawn: Drawn) -> Interval:
+    """AUROC of the first minus AUROC of the second, over pairs within a fold: paired, on the same resamples and folds.
+
+    The variance is that of other traces, the repeats averaged, and what dealing the folds anew moves their mean by. The
+    interval reaches as far as Student's t of the rarer verdict's effective number of groups.
+
+    Parameters
+    ----------
+    training : TrainingData
+        Labelled traces beside the traffic they stand for.
+    first, second : Judged
+        Out of fold, on the same folds.
+    drawn : Drawn
+        Resamples of the labels.
+
+    Returns
+    -------
+    Interval
+        -1 to 1, without bounds where the labels are too few.
+    """
+    from scipy.special import stdtrit
+
+    y, repeats = training.labels, len(first.scores)
+    each = np.array([_gap(y, first, second, repeat, training.weights[None])[0] for repeat in range(repeats)])
+    value = float(each.mean())
+    if not np.isfinite(value):
+        return Interval(None)
+    labels, weights, sides = y, drawn.seen, (first, second)
+    if drawn.unseen is not None:
+        unseen, weights = drawn.unseen
+        labels, sides = unseen.labels, (_take_rows(first, unseen.rows), _take_rows(second, unseen.rows))
+    draws = np.mean([_gap(labels, *sides, repeat, weights) for repeat in range(repeats)], axis=0)
+    defined = draws[np.isfinite(draws)]
+    if len(defined) <= len(draws) / 2:
+        return Interval(value)
+    dealt = float(each.var(ddof=1)) / repeats if repeats > 1 else 0.0
+    units = bootstrap.Units.among(training.groups).of
+    few = max(bootstrap_intervals.Verdicts.worth(y, training.weights, units).few, 2.0)
+    reach = float(stdtrit(few - 1, 0.975)) * float(np.sqrt(np.var(defined) + dealt))
+    return Interval(value, max(-1.0, value - reach), min(1.0, value + reach))
+
+
+def _gap(labels: Bools, first: Judged, second: Judged, repeat: int, weights: Floats) -> Floats:
+    return _within(labels, first, repeat, weights) - _within(labels, second, repeat, weights)
+
+
+def _take_rows(judged: Judged, rows: Ints) -> Judged:
+    folds = None if judged.folds is None else judged.folds[:, rows]
+    return Judged(judged.flags[:, rows], judged.scores[:, rows], folds)
 
 
 def _average(each: list[Interval], weights: list[float]) -> Interval:

@@ -35,10 +35,12 @@ GROUPS = 10  # of shared sources that each side's traces come from: whole groups
 @dataclass(frozen=True)
 class Window:
     """The scores of a window's traces in the detector's units, NaN for one it could not score. `blocks`: a number for
-    each trace's group of shared sources, None where all stand alone."""
+    each trace's group of shared sources, None where all stand alone. `thresholds`: the live threshold of each trace,
+    None where one is for all."""
 
     scores: Floats
     blocks: Ints | None = None
+    thresholds: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def compare_windows(
     before, now : Window
         The scores of two windows of traffic.
     threshold : float
-        The live threshold, in the detector's units.
+        The live threshold, in the detector's units, of a window without thresholds of its own.
     flag_when : {"above", "below"}
         The detector's suspicious side.
     rng : Generator
@@ -155,7 +157,11 @@ def compare_windows(
     most = permutations_needed(tests, alpha)
     pooled = _pool_windows(before, now)
     scored = ~np.isnan(pooled.scores)
-    flagged = flags(pooled.scores, threshold, flag_when)
+    thresholds = [
+        np.full(len(window.scores), threshold) if window.thresholds is None else window.thresholds
+        for window in (before, now)
+    ]
+    flagged = flags(pooled.scores, np.concatenate(thresholds), flag_when)
     sides = [
         _summarise_side(pooled.scores[side], flagged[side], groups=_number_units(pooled, side))
         for side in (~pooled.now, pooled.now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -11,9 +12,11 @@ from calibrate.orientation import flags
 from calibrate.stats.certification.certificates import Certified, NotCertifiable, Plan, Shortfall, ShortfallReason, Step
 from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sweep.clusters import first_of_each
-from calibrate.types import Guarantee, Interval, Sample, TraceFilter
+from calibrate.types import Guarantee, Interval, Part, Sample, TraceFilter
+from calibrate.workflow.certification.in_segment import in_segment
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.basis import basis_of_saved
+from calibrate.workflow.evidence.counted_labels import without_set_aside
 from calibrate.workflow.evidence.evidence import Evidence
 from db import Store
 from db.attempts import Certification
@@ -25,13 +28,15 @@ Stage = Literal["planned", "drawn", "labelled", "certified", "not certifiable"]
 @dataclass(frozen=True)
 class Terms:
     """The terms fixed with a plan: the `samples` of its first labels (none: every label, in an older store), the window
-    that test traces come from, the budget in labels and the seed.
+    that test traces come from, the budget in labels and the seed. `part`: the segment that the certificate is of,
+    which the window holds alone; None for all traffic of the window.
     """
 
     samples: tuple[str, ...]
     where: TraceFilter
     budget: int
     seed: int
+    part: Part | None = None
 
 
 @dataclass(frozen=True)
@@ -75,12 +80,13 @@ class Attempt:
 @dataclass(frozen=True)
 class Overturned:
     """A certificate whose labels have changed since: of those that gave it, `hallucinated` still are, and `unsure` are
-    unsure or disputed."""
+    unsure or disputed. `part`: the segment that it is of."""
 
     detector: str
     guarantee: Guarantee
     hallucinated: int
     unsure: int
+    part: Part | None = None
 
 
 @dataclass(frozen=True)
@@ -117,24 +123,37 @@ class CertificationStatus:
         return "labelled" if self.labelled == self.fresh.size else "drawn"
 
 
+def command(attempt: Attempt) -> str:
+    """The command that goes on with an attempt."""
+    return certify_command(attempt.detector, attempt.terms.part)
+
+
+def certify_command(detector: str, part: Part | None) -> str:
+    """The command that certifies a detector, for all traffic or for a segment."""
+    return f"certify {detector}" + (f" --by {shlex.quote(part.by)} --segment {shlex.quote(part.name)}" if part else "")
+
+
 def attempts_of(store: Store, detector: str) -> list[Attempt]:
     """Every attempt of a detector, newest first."""
     return [attempt_of(row) for row in store.certifications.of(detector)]
 
 
-def latest_status(store: Store, detector: str, *, config_id: int | None = None) -> CertificationStatus | None:
-    """Find out how far the newest attempt of a detector or a configuration has got; None before the first."""
+def latest_status(
+    store: Store, detector: str, *, config_id: int | None = None, part: Part | None = None
+) -> CertificationStatus | None:
+    """Find out how far the newest attempt of a detector or a configuration has got, on all traffic or on a segment;
+    None before the first."""
     for attempt in attempts_of(store, detector):
-        if config_id is None or attempt.config_id == config_id:
+        if config_id in (None, attempt.config_id) and attempt.terms.part == part:
             return status_of(store, attempt)
     return None
 
 
 def certified(store: Store, detector: str, config_id: int, target: float) -> CertificationStatus | None:
-    """The newest attempt that certified this target. Later attempts at other targets do not undo it."""
+    """The newest attempt that certified this target for all traffic. Later attempts at other targets do not undo it."""
     for attempt in attempts_of(store, detector):
         proven = attempt.outcome is not None and attempt.outcome.guarantee is not None
-        if proven and (attempt.config_id, attempt.plan.target) == (config_id, target):
+        if proven and (attempt.config_id, attempt.plan.target, attempt.terms.part) == (config_id, target, None):
             return status_of(store, attempt)
     return None
 
@@ -164,7 +183,7 @@ def _overturned_by(attempt: Attempt, rows: Sequence[Row]) -> Overturned | None:
     if hits >= outcome.guarantee.hallucinated and first_flagged.count("hallucinated") >= (step.first_hallucinated or 0):
         return None
     unsure = flagged.count("unsure") + flagged.count("disputed")
-    return Overturned(attempt.detector, outcome.guarantee, hits, unsure)
+    return Overturned(attempt.detector, outcome.guarantee, hits, unsure, attempt.terms.part)
 
 
 def status_of(store: Store, attempt: Attempt) -> CertificationStatus:
@@ -173,18 +192,21 @@ def status_of(store: Store, attempt: Attempt) -> CertificationStatus:
     return CertificationStatus(attempt, fresh_sample(store, attempt), labelled, _overturned_by(attempt, rows))
 
 
-def family(store: Store, detector: str, config_id: int, samples: Sequence[str]) -> list[Attempt]:
-    """The attempts of one configuration on the same first labels, newest first: each learns of those before it."""
+def family(
+    store: Store, detector: str, config_id: int, samples: Sequence[str], part: Part | None = None
+) -> list[Attempt]:
+    """The attempts of one configuration on the same first labels, of all traffic or of a segment, newest first: each
+    learns of those before it."""
     return [
         attempt
         for attempt in attempts_of(store, detector)
-        if attempt.config_id == config_id and set(attempt.terms.samples) == set(samples)
+        if attempt.config_id == config_id and set(attempt.terms.samples) == set(samples) and attempt.terms.part == part
     ]
 
 
 def siblings(store: Store, attempt: Attempt) -> list[Attempt]:
     """The family that an attempt belongs to, itself included."""
-    return family(store, attempt.detector, attempt.config_id, attempt.terms.samples)
+    return family(store, attempt.detector, attempt.config_id, attempt.terms.samples, attempt.terms.part)
 
 
 def first_names(sample: Sample | None) -> tuple[str, ...]:
@@ -197,10 +219,12 @@ def fresh_sample(store: Store, attempt: Attempt) -> Sample | None:
 
 
 def fresh_rows(store: Store, attempt: Attempt) -> list[Row]:
-    """The test traces in the order drawn, with whatever verdict they have; none before the draw."""
+    """The test traces in the order drawn, with whatever verdict they have; none before the draw. A test that is not
+    done goes without those that were set aside for a judge's prompt; what is certified stands on what it stood on."""
     if attempt.fresh_sample_id is None:
         return []
-    return store.scores.members(attempt.config_id, attempt.fresh_sample_id)
+    rows = store.scores.members(attempt.config_id, attempt.fresh_sample_id)
+    return rows if attempt.outcome is not None else without_set_aside(store, rows)
 
 
 def first_labels(store: Store, attempt: Attempt) -> Evidence:
@@ -208,6 +232,7 @@ def first_labels(store: Store, attempt: Attempt) -> Evidence:
     config = store.scores.get_config(attempt.config_id)
     basis = basis_of_saved(store, attempt.terms.samples)
     data = loading.load_evidence(store, attempt.detector, basis=basis, config=config)
+    data = in_segment(store, data, attempt.terms.part) if attempt.terms.part else data
     return without(data, [row for sibling in siblings(store, attempt) for row in fresh_rows(store, sibling)])
 
 
@@ -257,6 +282,7 @@ def attempt_of(row: Certification) -> Attempt:
             TraceFilter.from_json(row.plan["where"]),
             row.plan["budget"],
             row.plan["seed"],
+            Part(**row.plan["part"]) if row.plan.get("part") else None,
         ),
         outcome=None if row.outcome is None else _read_outcome(row.outcome),
         started_by=row.started_by,

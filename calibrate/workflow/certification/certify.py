@@ -33,7 +33,7 @@ from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.stats.sweep.sweep import sweep
 from calibrate.types import OperatingPoint, PointState, Sample
-from calibrate.workflow.certification import attempts, ledger
+from calibrate.workflow.certification import attempts, ledger, segment_point
 from calibrate.workflow.certification.attempts import Attempt
 from calibrate.workflow.certification.both_stages import sweep_both
 from calibrate.workflow.certification.planning import (
@@ -75,7 +75,7 @@ def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) 
     if not attempt.terms.samples:
         raise BadInput(
             "this plan was made on every label there was, so no trace is left that had no part in it: name the samples "
-            f"to plan on (`certify {attempt.detector} --sample NAME`)"
+            f"to plan on (`{attempts.command(attempt)} --sample NAME`)"
         )
     fixed, terms = attempt.plan, attempt.terms
     if (now_is := ledger.ledger_of(store, attempt).attempt) > fixed.attempt:
@@ -90,7 +90,7 @@ def draw(store: Store, attempt: Attempt, *, fewer: bool = False, now: datetime) 
         drawn = store.samples.get(name)
     if drawn is None:
         n = available(store, attempt)
-        _check_enough(attempt.detector, fixed, n, fewer=fewer)
+        _check_enough(attempt, fixed, n, fewer=fewer)
         drawn = samples.draw(
             store,
             name,
@@ -176,11 +176,16 @@ def point_of(store: Store, attempt: Attempt) -> OperatingPoint:
 
 
 def save(store: Store, attempt: Attempt, *, reason: str = "", by: str, now: datetime) -> OperatingPoint:
-    """Save the certified point with the labels of both stages. The next release can then take it.
+    """Save the certified point with the labels of both stages. The next release can then take it. One of a segment is
+    saved as the segment's threshold, beside those of the rest.
 
     Raises BadInput where labels have changed so that the certificate no longer holds, without a `reason`.
     """
     point, data = point_of(store, attempt), attempts.first_labels(store, attempt)
+    if attempt.terms.part is not None:
+        state = state_of(store, attempt)
+        segment_point.save(store, attempt, attempt.terms.part, point, state=state, reason=reason, by=by, now=now)
+        return point
     fresh = [row for row in attempts.fresh_rows(store, attempt) if row.gold in ("clean", "hallucinated")]
     every, state = replace(data, rows=(*data.rows, *fresh)), state_of(store, attempt)
     operating_points.save_point(store, every, point, state=state, reason=reason, by=by, now=now)
@@ -194,8 +199,8 @@ def state_of(store: Store, attempt: Attempt) -> PointState:
     return judge_point(point, overturned=Counted(change.guarantee.labels, change.hallucinated) if change else None)
 
 
-def _check_enough(name: str, fixed: Plan, n: int, *, fewer: bool) -> None:
-    few = least(fixed)
+def _check_enough(attempt: Attempt, fixed: Plan, n: int, *, fewer: bool) -> None:
+    few, name = least(fixed), attempt.detector
     if n >= fixed.labels or (fewer and n >= few):
         return
     if n < few:
@@ -206,8 +211,8 @@ def _check_enough(name: str, fixed: Plan, n: int, *, fewer: bool) -> None:
         )
     raise BadInput(
         f"the plan asks for {fixed.labels} flagged traces to test on, and {n} are there: score what came in since "
-        f"(`detect {name} --all`), or wait for traffic; or draw these {n} (`certify {name} --fewer`): less likely to "
-        "certify, and as valid"
+        f"(`detect {name} --all`), or wait for traffic; or draw these {n} (`{attempts.command(attempt)} --fewer`): "
+        "less likely to certify, and as valid"
     )
 
 

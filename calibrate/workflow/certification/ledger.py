@@ -1,9 +1,10 @@
 """The error ledger: attempts at one precision on the same traffic share one 5%, whoever makes them and how.
 
 An earlier attempt counts whatever its detector, settings, samples or their order, and whatever came of it: what is
-drawn is spent, finished or abandoned. It does not count where its traffic is none of the new attempt's: its traces all
-came before the new window begins, or the two are of other models. The k-th of attempts of which each shares traffic
-with each has at least k - 1 before it, so their errors are at most level(1) + level(2) + ..., which is the 5%.
+drawn is spent, finished or abandoned. It does not count where all of its traces came before the new window begins. An
+attempt on one segment counts as one on all traffic of its time does, whatever tells the segments apart: two operations,
+two models. So the certificates of all segments of a window err in 5% together. The k-th of attempts of which each is of
+the time of each has at least k - 1 before it, so their errors are at most level(1) + level(2) + ..., which is the 5%.
 """
 
 from __future__ import annotations
@@ -24,12 +25,11 @@ SAME = 0.005
 
 @dataclass(frozen=True)
 class Entry:
-    """An attempt whose traces were drawn, as the `order`-th draw of the store. `models`: of its window, none for all.
-    `last`: when the newest of its traces came, None where none is dated; `undated`: whether some are not."""
+    """An attempt whose traces were drawn, as the `order`-th draw of the store. `last`: when the newest of its traces
+    came, None where none is dated; `undated`: whether some are not."""
 
     order: int
     target: float
-    models: tuple[str, ...]
     last: datetime | None
     undated: bool
 
@@ -58,9 +58,7 @@ class Ledger:
 
 
 def shares_traffic(entry: Entry, where: TraceFilter) -> bool:
-    """Whether an earlier attempt drew from traffic of this window, as far as times and models tell."""
-    if entry.models and where.models and not set(entry.models) & set(where.models):
-        return False
+    """Whether an earlier attempt drew from traffic of the time of this window, of whichever segment."""
     if where.since is None or (entry.undated and where.undated):
         return True
     return entry.last is not None and entry.last >= where.since
@@ -99,7 +97,6 @@ def _entry_of(store: Store, attempt: Attempt) -> Entry:
     return Entry(
         attempt.fresh_sample_id,
         attempt.plan.target,
-        attempt.terms.where.models,
         max(dated, default=None),
         len(dated) < len(times),
     )

@@ -62,6 +62,7 @@ def plan(
         where=_window(data),
         budget=budget or (previous and previous.needed) or usual_budget(len(data.rows)),
         seed=secrets.randbits(31) if seed is None else seed,
+        part=data.part,
     )
     pool = load_pool_scores(store, data.config, terms.where)
     labels = collect_labels(store, data, spent, pool)
@@ -122,7 +123,7 @@ def offers(
     """What few, the usual number and many test labels are likely to buy. Nothing is kept. Raises as `plan` does."""
     spent = _find_spent_attempts(store, data)
     where = _window(data)
-    terms = Terms(attempts.first_names(data.sample), where, 0, seed or 0)
+    terms = Terms(attempts.first_names(data.sample), where, 0, seed or 0, data.part)
     pool = load_pool_scores(store, data.config, where)
     given = collect_labels(store, data, spent, pool)
     labelled = read_evidence(given.scores, given.hallucinated, given.weights, pool, flag_when=data.flag_when)
@@ -194,7 +195,7 @@ def collect_labels(store: Store, data: evidence.Evidence, spent: Sequence[Attemp
 def _find_spent_attempts(store: Store, data: evidence.Evidence) -> list[Attempt]:
     """The attempts on these labels that count, newest first: those whose traces were drawn."""
     must_describe_traffic(data.caution)
-    family = attempts.family(store, data.config.name, data.config.id, attempts.first_names(data.sample))
+    family = attempts.family(store, data.config.name, data.config.id, attempts.first_names(data.sample), data.part)
     spent = [attempt for attempt in family if attempt.fresh_sample_id is not None]
     if spent and spent[0].outcome is None:
         number = spent[0].plan.attempt

@@ -11,6 +11,7 @@ from typing import Any
 
 from calibrate import registry
 from calibrate.detectors.base import Detector
+from calibrate.detectors.shared.external import is_external
 from calibrate.engines.choice import EngineChoice, choose_engine
 from calibrate.engines.run import Job, Pairs, Tally
 from calibrate.errors import BadInput, StoreError, TouchstoneError
@@ -73,15 +74,23 @@ def options_of(
     return options | ({"again": "failed"} if again else {}) | (engine.to_json() if engine else {})
 
 
-def chosen_of(names: Sequence[str], params: Mapping[str, Any] | None = None) -> list[Detector]:
-    """The detectors that a run is for, as `queue` takes them. Raises BadInput for what cannot be run."""
+def chosen_of(
+    names: Sequence[str], params: Mapping[str, Any] | None = None, *, imported: bool = False
+) -> list[Detector]:
+    """The detectors that a run is for, as `queue` takes them. Raises BadInput for what cannot be run.
+
+    Those whose scores are imported are run by nobody; with `imported` they are listed too.
+    """
     if not names:
         raise BadInput("name at least one detector, or `all`")
     if "all" in names and len(names) > 1:
         raise BadInput("`all` stands alone: it means every detector; leave out the other names")
     if names == ["all"]:
-        names = registry.names()
+        names = [name for name in registry.names() if imported or not is_external(registry.get(name))]
     chosen = [registry.make(name, _select_params(name, params or {})) for name in dict.fromkeys(names)]
+    for detector in chosen:
+        if is_external(detector) and not imported:
+            raise BadInput(f"{detector.name} is not run: {detector.unavailable()}")
     for param in params or {}:
         if not any(param in registry.config_of(detector) for detector in chosen):
             raise BadInput(f"none of {', '.join(names)} has a parameter {param!r}; `detectors` lists them")

@@ -15,6 +15,7 @@ from calibrate.backends import files
 from calibrate.backends.chat import Estimate, chat
 from calibrate.backends.text.refusals import find_refusal
 from calibrate.detectors.base import Detector
+from calibrate.detectors.shared.external import is_external
 from calibrate.engines.choice import EngineChoice, choose_engine
 from calibrate.errors import BadInput
 from calibrate.runtime.planning import revision_of
@@ -27,7 +28,7 @@ from db import Store
 from db.runs import ENDED, Run
 from db.scores import Config
 
-State = Literal["ready", "no model needed", "missing"]
+State = Literal["ready", "no model needed", "missing", "imported"]
 REASONS = 20
 RUNS = 100  # the newest runs in which a detector's speed is looked for
 FEWEST = 5  # traces of a run that did not go to its end, from which its speed is taken
@@ -162,6 +163,8 @@ def coverage(store: Store, detector: Detector, scope: Mapping[str, Any]) -> Cove
 
 def status_here(detector: Detector) -> Status:
     """Whether the detector can run with the workspace in use. Loads no model."""
+    if is_external(detector):
+        return Status("imported", None, detector.revision())
     if why := detector.unavailable():
         return Status("missing", why)
     revision = detector.revision()

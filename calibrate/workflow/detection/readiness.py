@@ -11,6 +11,7 @@ from typing import Any
 
 from calibrate import registry
 from calibrate.detectors.base import Detector
+from calibrate.detectors.shared.external import is_external
 from calibrate.runtime.planning import revision_of
 from calibrate.workflow.detection import detectors as step
 from calibrate.workflow.detection.detectors import Coverage, Plan
@@ -23,11 +24,12 @@ from db.scores import Config
 
 
 class Group(StrEnum):
-    """Whether a detector can run now; if not, what stands in its way."""
+    """Whether a detector can run now; if not, what stands in its way, or that its scores come from elsewhere."""
 
     READY = "ready"
     LACKS = "traces lack"
     SETUP = "needs setup"
+    IMPORTED = "imported"  # nobody runs it
 
 
 class Standing(StrEnum):
@@ -159,6 +161,8 @@ def _look(store: Store, scope: Mapping[str, Any], detector: Detector, facts: _Fa
     group = Group.SETUP if status.how else Group.READY
     if not complete or silent:
         group = Group.LACKS
+    if status.state == "imported":
+        group = Group.IMPORTED
     failure = _failure_of(facts.runs, detector) if not covered.scored else None
     plan = Plan(covered.to_do)
     if group == Group.READY and covered.to_do:
@@ -167,7 +171,7 @@ def _look(store: Store, scope: Mapping[str, Any], detector: Detector, facts: _Fa
         detector=detector,
         group=group,
         total=facts.total,
-        able=min(complete, covered.scored + covered.to_do),
+        able=covered.scored if group == Group.IMPORTED else min(complete, covered.scored + covered.to_do),
         lacks={name: n for name, n in lacks.items() if n},
         how=status.how,
         standing=_standing(detector, config, mine, covered),
@@ -187,7 +191,7 @@ def _find_config(detector: Detector, configs: Sequence[Config]) -> Config | None
 
 def _standing(detector: Detector, config: Config | None, others: Sequence[Config], covered: Coverage) -> Standing:
     if config is None:
-        if not others:
+        if not others or is_external(detector):
             return Standing.NEVER
         same = any(dict(other.params) == registry.config_of(detector) for other in others)
         return Standing.CHANGED if same else Standing.SETTINGS

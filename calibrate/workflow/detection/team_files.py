@@ -1,4 +1,4 @@
-"""The team's own prompts, lists and prices: the text in use, its history, and saving another version."""
+"""The team's own prompts, templates, lists and prices: the text in use, its history, and saving another version."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from datetime import datetime
 from calibrate import registry
 from calibrate.backends import files
 from calibrate.backends.chat import price, prompts
+from calibrate.backends.chat.guided import keys_of
 from calibrate.backends.text import refusals
+from calibrate.detectors.shared import templates
 from calibrate.errors import BadInput
 from calibrate.workflow.detection.detectors import prompt_of
 from calibrate.workflow.detection.team_workspace import workspace_of
@@ -70,6 +72,11 @@ def save(store: Store, name: str, text: str, *, by: str, now: datetime) -> bool:
     check(store, name, text)
     if text == get(store, name).text:
         return False
+    if keys := keys_of(text):  # cases that stand in it leave calibration, whoever pasted them
+        guide = store.guides.newest()
+        version = guide.version if guide else 0
+        quoted = dict.fromkeys(keys, True)
+        store.prompt_examples.save(name, version_of(text), quoted, guide=version, by=by, now=now)
     store.files.save(name, None if text == files.packaged(name) else text, by=by, now=now)
     return True
 
@@ -103,6 +110,10 @@ def check(store: Store, name: str, text: str) -> None:
         if why := prompts.problem(name, text):
             raise BadInput(why)
         return
+    if name.startswith("templates/"):
+        if why := templates.problem(name, text):
+            raise BadInput(why)
+        return
     place = workspace_of(store)
     with using(replace(place, files={**place.files, name: text})):
         refusals.find_refusal("?")  # reads the lists
@@ -112,6 +123,8 @@ def check(store: Store, name: str, text: str) -> None:
 
 
 def _find_users(name: str) -> list[str]:
+    if name.startswith("templates/"):
+        return ["judge_template"]
     if not name.startswith("prompts/"):
         return []
     return [detector for detector in registry.names() if prompt_of(registry.make(detector)) == name]

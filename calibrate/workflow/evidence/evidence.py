@@ -16,7 +16,7 @@ from calibrate.stats.sampling.designs import must_speak_for_all
 from calibrate.stats.sweep.design import Design
 from calibrate.stats.sweep.sweep import Sweep, sweep
 from calibrate.thresholds.model import label_set_digest
-from calibrate.types import FlagWhen, Sample, Stratum
+from calibrate.types import FlagWhen, Part, Sample, Stratum
 from calibrate.workflow.evidence.basis import Caution
 from db.scores import Config, Row
 
@@ -77,7 +77,8 @@ class Evidence:
     `rows` are in labelling order: of a sample, those in the unbroken prefix of its queue (counted_labels). Figures are
     weighted by the sample's design; labels of no sample are taken as they are, and so are those with a `caution`, which
     do not describe the traffic (basis). Some labels are in no figure: `refused` are refusals, `undecided` are unsure or
-    disputed, and `waiting` labels lie behind the first member without a verdict.
+    disputed, `waiting` labels lie behind the first member without a verdict, and `fitted` ones fitted the detector.
+    Where only one segment of the traffic is meant (`part`), `elsewhere` are the labels of the rest.
     """
 
     config: Config
@@ -88,6 +89,9 @@ class Evidence:
     undecided: tuple[Row, ...] = ()
     waiting: int = 0
     caution: Caution | None = None
+    fitted: int = 0
+    part: Part | None = None
+    elsewhere: tuple[Row, ...] = ()
 
     @cached_property
     def labels(self) -> NDArray[np.bool_]:
@@ -101,7 +105,7 @@ class Evidence:
     def design(self) -> Design | None:
         """How the rows were drawn; None for labels that are taken as they are."""
         drawn = None if self.caution else self.sample
-        return design_of(drawn, self.rows, (*self.refused, *self.undecided))
+        return design_of(drawn, self.rows, (*self.refused, *self.undecided, *self.elsewhere))
 
     @cached_property
     def sweep(self) -> Sweep:

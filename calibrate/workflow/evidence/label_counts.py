@@ -16,7 +16,8 @@ class LabelCounts:
     """Of `total` traces, `labelled` have a verdict that counts: those of a sample up to the first member without one.
 
     They are `clean`, `hallucinated`, `unsure` or `disputed`. `waiting` have a verdict behind that gap: they count once
-    it is closed. `purged` members lost their texts before they had a verdict: nothing waits for them.
+    it is closed. `purged` members lost their texts before they had a verdict: nothing waits for them. `in_prompts` have
+    a verdict and were set aside for a judge's prompt: they count no more.
     """
 
     labelled: int
@@ -27,6 +28,7 @@ class LabelCounts:
     disputed: int
     waiting: int
     purged: int = 0
+    in_prompts: int = 0
 
     @property
     def undecided(self) -> int:
@@ -48,11 +50,12 @@ def label_counts(store: Store, sample: Sample | None) -> LabelCounts:
     else:
         members = dict(member for part in sample.parts or (sample,) for member in store.samples.verdicts(part.id))
         total = len(members)
-        waiting = sum(gold not in (None, PURGED) for gold in members.values()) - labelled
+        waiting = sum(gold not in (None, PURGED) for gold in members.values()) - labelled - counted.in_prompts
         purged = sum(gold == PURGED for gold in members.values())
     return LabelCounts(
-        labelled, total, counts["clean"], counts["hallucinated"], counts["unsure"], counts["disputed"], waiting, purged
-    )
+        labelled, total, counts["clean"], counts["hallucinated"], counts["unsure"], counts["disputed"], waiting, purged,
+        counted.in_prompts,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,4 +43,5 @@ def load_evidence(
         counted.undecided,
         counted.waiting,
         basis.caution,
+        counted.fitted,
     )

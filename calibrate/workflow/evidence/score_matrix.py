@@ -93,7 +93,7 @@ def load_score_matrix(
     configs = {name: configurations.resolve_config(store, name) for name in names}
     counted = {name: count_labels(store, config, basis.sample) for name, config in configs.items()}
     rows_by_detector = {name: labels.rows for name, labels in counted.items()}
-    first = next(iter(counted.values()))
+    first = max(counted.values(), key=lambda labels: len(labels.rows))  # some do not count for what they fitted
     refused = {row.pk for rows in rows_by_detector.values() for row in rows if row.status == "refusal"}
     labelled = tuple(row for row in first.rows if row.pk not in refused)
     scores, was_run = {}, {}

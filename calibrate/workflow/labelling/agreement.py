@@ -16,7 +16,19 @@ from calibrate.stats.labels.agreement import CODES, ENRICHED, SHARE, Agreement, 
 from calibrate.stats.labels.confident_learning import Doubt, rank_doubts
 from calibrate.stats.labels.sensitivity import Errors, Measured, WhatIf, measure_errors, what_if
 from calibrate.stats.sampling.designs import default_name
-from calibrate.types import VERDICTS, Label, Member, OperatingPoint, Sample, SampleOptions, TraceFilter, Verdict
+from calibrate.types import (
+    VERDICTS,
+    Evidence,
+    Label,
+    Member,
+    OperatingPoint,
+    Sample,
+    SampleOptions,
+    Trace,
+    TraceFilter,
+    Verdict,
+)
+from calibrate.workflow.detection.configurations import resolve_config
 from calibrate.workflow.evidence.basis import EVERY_LABEL, choose_basis, resolve_sample
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
 from db import Store
@@ -55,6 +67,17 @@ class Suspect:
 
     row: Row
     doubt: Doubt
+
+
+@dataclass(frozen=True)
+class Doubted:
+    """A suspect's trace, a detector that speaks against its label, and what that detector's score rests on."""
+
+    suspect: Suspect
+    trace: Trace
+    detector: str
+    value: float
+    evidence: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True)
@@ -171,6 +194,27 @@ def second_look(store: Store, sample: str | None = None, *, limit: int = 20) -> 
     return SecondLook(
         tuple(open_suspects[:limit]), len(data.rows), int(data.labels.sum()), doubts.auroc, doubts.detectors
     )
+
+
+def read_doubts(store: Store, looked: SecondLook) -> tuple[Doubted, ...]:
+    """Read the suspects' traces, each with the evidence of a detector that speaks against its label: of the first whose
+    evidence is about places of the answer, else of the first."""
+    keys = [suspect.row.pk for suspect in looked.suspects]
+    traces = dict(zip(keys, store.traces.load(keys), strict=True)) if keys else {}
+    names = {reason.detector for suspect in looked.suspects for reason in suspect.doubt.reasons}
+    evidence = {name: store.scores.evidence(resolve_config(store, name).id, keys) for name in sorted(names)}
+    doubted = []
+    for suspect in looked.suspects:
+        pk, reasons = suspect.row.pk, suspect.doubt.reasons
+        placed = [
+            reason
+            for reason in reasons
+            if any(piece.start is not None for piece in evidence[reason.detector].get(pk, ()))
+        ]
+        for reason in (placed or list(reasons))[:1]:
+            pieces = evidence[reason.detector].get(pk, ())
+            doubted.append(Doubted(suspect, traces[pk], reason.detector, reason.value, pieces))
+    return tuple(doubted)
 
 
 def errors(store: Store, seen: AgreementReport) -> tuple[Measured, ...]:

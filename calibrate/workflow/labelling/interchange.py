@@ -38,7 +38,13 @@ def read_file(
     Label, LeftOut or Rejected
         Labels have the id of a trace in the store, and spans in code points of its answer.
     """
-    rows = parse_labels(path, format=format)
+    yield from compare_rows(store, parse_labels(path, format=format), kinds=kinds)
+
+
+def compare_rows(
+    store: Store, rows: Iterator[Read], *, kinds: Collection[str] | None = None
+) -> Iterator[Label | LeftOut | Rejected]:
+    """Compare labels, in their order, each with the trace that it is about; some hundred traces are read at once."""
     newest = guides.current(store).version
     while batch := list(islice(rows, 500)):
         batch = _with_spans(store, batch)

@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import Any, get_args
 
 from calibrate import registry
+from calibrate.detectors.shared.external import is_external
 from calibrate.errors import BadInput
 from calibrate.runtime.planning import revision_of
 from calibrate.thresholds import baselines
-from calibrate.thresholds.model import Data, DetectorEntry, Drawn, ThresholdsFile, Window, label_set_digest
+from calibrate.thresholds.model import EXTERNAL, Data, DetectorEntry, Drawn, ThresholdsFile, Window, label_set_digest
 from calibrate.thresholds.ranges import range_to_json
 from calibrate.types import SavedEnsemble, Tier
 from calibrate.workflow.detection.team_workspace import workspace_of
@@ -60,7 +61,7 @@ def build_candidate(
             point,
             tiers.get(point.detector, "signal"),
             previous,
-            _state_of(store, point, request) | _range_of(point.detector),
+            _state_of(store, point, request) | _about(point.detector),
         )
         for point in chosen
     }
@@ -78,7 +79,7 @@ def build_candidate(
             for saved in ensembles
         },
         data=_describe_data(store, chosen, ensembles),
-        baselines=_select_baselines(store, entries.get("entropy_z")),
+        baselines=_select_baselines(store, entries.get("entropy_z")) | _select_head(store, entries.get("learned")),
         extra={"x-reason": request.reason} if request.reason else {},
     )
 
@@ -97,9 +98,13 @@ def _state_of_ensemble(store: Store, saved: SavedEnsemble, request: ReleaseReque
     return known_bad.state_to_json(state, (before or request.reason) if state.known_bad else "")
 
 
-def _range_of(detector: str) -> dict[str, Any]:
-    """The key of an entry that says what its detector can score; none for one that is not installed here."""
-    return range_to_json(*registry.get(detector).bounds) if detector in registry.names() else {}
+def _about(name: str) -> dict[str, Any]:
+    """The keys of an entry that say what its detector can score, and that a runtime is to be given its scores; none for
+    one that is not installed here."""
+    if name not in registry.names():
+        return {}
+    detector = registry.get(name)
+    return range_to_json(*detector.bounds) | ({EXTERNAL: True} if is_external(detector) else {})
 
 
 def _check(request: ReleaseRequest, names: Sequence[str], points: Mapping[str, SavedPoint]) -> None:
@@ -160,6 +165,21 @@ def _select_baselines(store: Store, entry: DetectorEntry | None) -> dict[str, An
             "on: `detect entropy_z --labelled`, then choose and save its point again"
         )
     return baselines.to_json(store.baselines.current(), "entropy_z")
+
+
+def _select_head(store: Store, entry: DetectorEntry | None) -> dict[str, Any]:
+    """The head by which production computes `learned`: the one that made the scores behind the threshold."""
+    if entry is None:
+        return {}
+    place = workspace_of(store)
+    with using(place):
+        revision = revision_of(registry.make("learned", entry.params))
+    if place.head is None or revision != entry.revision:
+        raise BadInput(
+            "learned: its head or the lists of refusals have changed since the scores that its threshold was set on: "
+            "`detect learned --labelled`, then choose and save its point again"
+        )
+    return baselines.head_to_json(place.head)
 
 
 def _describe_data(store: Store, points: list[SavedPoint], ensembles: list[SavedEnsemble]) -> Data:

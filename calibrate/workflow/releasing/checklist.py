@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from calibrate import registry
+from calibrate.detectors.shared.external import is_external
 from calibrate.errors import BadInput
-from calibrate.types import OperatingPoint, PointState, PointVerdict, StateReason, TraceFilter
+from calibrate.types import FlagWhen, OperatingPoint, PointState, PointVerdict, Segments, StateReason, TraceFilter
 from calibrate.workflow.detection.detectors import is_current
 from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.releasing.labels_behind import LabelsBehind, labels_behind
@@ -67,13 +68,16 @@ class Facts:
 
 @dataclass(frozen=True)
 class Checklist:
-    """The items of one saved threshold with what they were decided from, and the reason it was saved for, if any."""
+    """The items of one saved threshold with what they were decided from, the reason it was saved for, if any, and
+    its thresholds per segment."""
 
     detector: str
     sample: str | None
     facts: Facts
     marks: Mapping[Item, Mark]
     reason: str
+    segments: Segments | None = None
+    flag_when: FlagWhen = "above"
 
     @property
     def worst(self) -> Mark:
@@ -90,7 +94,9 @@ def checklist(store: Store, saved: SavedPoint, *, now: datetime, state: PointSta
     state = known_bad.state_of_saved(store, saved) if state is None else state
     facts = _facts_of(store, saved, state, labels_behind(store, saved))
     reason = known_bad.reason_for(saved, state)
-    return Checklist(saved.detector, saved.data.sample, facts, decide(facts, now), reason)
+    return Checklist(
+        saved.detector, saved.data.sample, facts, decide(facts, now), reason, saved.data.segments, saved.point.flag_when
+    )
 
 
 def checklists(store: Store, *, now: datetime, detectors: Collection[str] | None = None) -> tuple[Checklist, ...]:
@@ -163,4 +169,4 @@ def _has_changed(store: Store, config: Config) -> bool:
         detector = registry.make(config.name, config.params)
     except BadInput:  # gone, or without a parameter that it had
         return True
-    return detector.unavailable() is None and not is_current(store, config)
+    return (is_external(detector) or detector.unavailable() is None) and not is_current(store, config)

@@ -50,6 +50,7 @@ def entry_of(
         guarantee=point.guarantee,
         probability_map=None if probability_map is None else JudgedMap.from_json(probability_map),
         sampling=before.sampling if before else None,
+        segments=saved.data.segments,
         extra=extra or {},
     )
 

@@ -152,7 +152,13 @@ def _decide_tiers(store: Store, data: Evidence, file: ThresholdsFile) -> list[st
         if values is None:
             return Unknown("not run", file.version, rule.detector)
         scores[rule.detector] = values
+    pks = [row.pk for row in data.rows]
+    segments = {by: store.traces.segments(pks, by) for by in file.segmented_by}
     return [
-        decide(file, {name: float(values[place]) for name, values in scores.items()}).tier
-        for place in range(len(data.rows))
+        decide(
+            file,
+            {name: float(values[place]) for name, values in scores.items()},
+            segments={by: each[place] for by, each in segments.items()},
+        ).tier
+        for place in range(len(pks))
     ]

@@ -15,12 +15,22 @@ from calibrate.errors import BadInput
 from calibrate.orientation import flags
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.thresholds.model import ThresholdsFile
+from calibrate.thresholds.segments import name_segment
 from calibrate.thresholds.states import REASON, STATE, Judged, states_in
-from calibrate.types import OperatingPoint, PointState, PointVerdict, SavedEnsemble, StateReason, TraceFilter
-from calibrate.workflow.certification.attempts import overturned
+from calibrate.types import (
+    OperatingPoint,
+    PointState,
+    PointVerdict,
+    SavedEnsemble,
+    Segments,
+    StateReason,
+    TraceFilter,
+)
+from calibrate.workflow.certification.attempts import Overturned, overturned
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.basis import basis_of_saved, caution_of_sample, is_census
 from calibrate.workflow.evidence.evidence import Evidence
+from calibrate.workflow.releasing.by_segment import as_decided
 from calibrate.workflow.releasing.history import live_release
 from calibrate.workflow.tuning.operating_points import choose_point, looks_of
 from calibrate.workflow.tuning.point_state import (
@@ -36,15 +46,23 @@ from db.points import SavedPoint
 
 
 def state_of_choice(
-    store: Store, data: Evidence, point: OperatingPoint, *, chance: float | None = None, moved_from: str | None = None
+    store: Store,
+    data: Evidence,
+    point: OperatingPoint,
+    *,
+    chance: float | None = None,
+    moved_from: str | None = None,
+    segments: Segments | None = None,
 ) -> PointState:
     """What is known now of a point chosen on these labels, and of its threshold. `chance`: `chance_of` the point, where
-    the caller has it. `moved_from`: what a threshold set by hand was moved away from."""
+    the caller has it. `moved_from`: what a threshold set by hand was moved away from. With `segments`, the figures of
+    the point are of each trace at its own threshold, and so is what is flagged here."""
+    decided, threshold = as_decided(store, point.threshold, segments, data)
     return judge_point(
         point,
         chance=chance_of(data, point, moved_from) if chance is None else chance,
-        disputed=count_disputed(data, point),
-        fell=fell_in_recheck(store, data.config.name, data.config.id, point.threshold),
+        disputed=count_disputed(decided, replace(point, threshold=threshold)),
+        fell=fell_in_recheck(store, data.config.name, data.config.id, point.threshold, segments),
         moved_from=moved_from,
     )
 
@@ -67,10 +85,14 @@ def state_of_saved(store: Store, saved: SavedPoint, *, live: bool = False) -> Po
     """What is known of a saved point now. Traffic that came after it speaks against releasing a point whose labels were
     of every trace, not against one that is `live`: that comes to every release."""
     guarantee, certified = saved.point.guarantee, saved.point.strength == "certified"
-    fell = fell_in_recheck(store, saved.detector, saved.config_id, saved.point.threshold)
+    segments = saved.data.segments
+    fell = fell_in_recheck(store, saved.detector, saved.config_id, saved.point.threshold, segments)
     if certified:
         change = overturned(store, saved.detector, guarantee) if guarantee else None
         counted = Counted(change.guarantee.labels, change.hallucinated) if change else None
+        return judge_point(saved.point, fell=fell, overturned=counted)
+    if change := overturned_segment(store, saved.detector, segments):
+        counted = Counted(change.guarantee.labels, change.hallucinated, _name_part(change))
         return judge_point(saved.point, fell=fell, overturned=counted)
     stored, moved_from = (saved.data.state.chance, saved.data.state.moved_from) if saved.data.state else (None, None)
     if _are_not_of_traffic(store, saved.data.samples):
@@ -79,8 +101,9 @@ def state_of_saved(store: Store, saved: SavedPoint, *, live: bool = False) -> Po
     if data is None:
         return judge_point(saved.point, chance=stored, fell=fell, moved_from=moved_from)
     changed = data.digest() != saved.data.label_set_digest
-    point = _measure_again(data, saved.point) if changed else saved.point
-    state = state_of_choice(store, data, point, chance=None if changed else stored, moved_from=moved_from)
+    point = _measure_again(store, data, saved.point, segments) if changed else saved.point
+    chance = None if changed else stored
+    state = state_of_choice(store, data, point, chance=chance, moved_from=moved_from, segments=segments)
     if live or saved.data.samples or state.known_bad or is_census(store):
         return state
     traces = store.traces.count(TraceFilter())
@@ -92,6 +115,17 @@ def state_of_saved(store: Store, saved: SavedPoint, *, live: bool = False) -> Po
         unlabelled=unlabelled,
         traces=traces,
     )
+
+
+def overturned_segment(store: Store, detector: str, segments: Segments | None) -> Overturned | None:
+    """The first certificate of a segment that no longer holds, as labels have changed since."""
+    guarantees = (own.guarantee for _, own in sorted(segments.thresholds.items())) if segments else ()
+    sure = (each for each in guarantees if each is not None and each.strength == "certified")
+    return next((change for each in sure if (change := overturned(store, detector, each))), None)
+
+
+def _name_part(change: Overturned) -> str | None:
+    return name_segment(change.part.by, change.part.name) if change.part else None
 
 
 def state_of_saved_ensemble(store: Store, saved: SavedEnsemble) -> PointState:
@@ -115,19 +149,33 @@ def reason_for(saved: SavedPoint, state: PointState) -> str:
     return saved.data.reason if same and state.known_bad else ""
 
 
-def fell_in_recheck(store: Store, detector: str, config_id: int, threshold: float) -> Counted | None:
-    """The labels of a recheck that found this threshold below its target, where no later one says that it holds."""
-    decided: dict[str | None, Mapping[str, Any]] = {}
+def fell_in_recheck(
+    store: Store, detector: str, config_id: int, threshold: float, segments: Segments | None = None
+) -> Counted | None:
+    """The labels of a recheck that found this threshold below its target, where no later one says that it holds. With
+    `segments` it is of one of these, at the segment's own threshold."""
+    decided: dict[tuple[str | None, str | None], Mapping[str, Any]] = {}
     for recheck in store.rechecks.of(detector):
-        same = (recheck.config_id, recheck.plan["threshold"]) == (config_id, threshold)
+        segment = recheck.plan.get("segment")
+        here = _threshold_there(recheck.plan.get("by"), segment, threshold, segments)
+        same = (recheck.config_id, recheck.plan["threshold"]) == (config_id, here)
         if same and recheck.outcome is not None and recheck.outcome["decision"] != "go on":
-            decided.setdefault(recheck.plan["model"], recheck.outcome)
-    for outcome in decided.values():
+            decided.setdefault((recheck.plan["model"], segment), recheck.outcome)
+    for (_, segment), outcome in decided.items():
         if outcome["decision"] == "fell below":
             verdicts = [label[1] for label in outcome["labels"]]
             hits = verdicts.count("hallucinated")
-            return Counted(hits + verdicts.count("clean"), hits)
+            part = name_segment(segments.by, segment) if segments is not None and segment is not None else None
+            return Counted(hits + verdicts.count("clean"), hits, part)
     return None
+
+
+def _threshold_there(by: str | None, segment: str | None, threshold: float, segments: Segments | None) -> float | None:
+    """The threshold now of the traffic that a recheck was of; None where that is not decided by one of its own."""
+    if segments is None:
+        return threshold if segment is None else None
+    own = segments.thresholds.get(segment) if segment is not None and by == segments.by else None
+    return None if own is None else own.threshold
 
 
 def state_to_json(state: PointState, reason: str) -> dict[str, Any]:
@@ -170,10 +218,12 @@ def _load_labels(store: Store, saved: SavedPoint) -> Evidence | None:
         return None
 
 
-def _measure_again(data: Evidence, point: OperatingPoint) -> OperatingPoint:
-    """The point on labels that have changed since. Its bound stays where these labels bound as loose a threshold."""
-    now = choose_point(data, Policy("manual", point.threshold))
-    guarantee = point.guarantee
+def _measure_again(store: Store, data: Evidence, point: OperatingPoint, segments: Segments | None) -> OperatingPoint:
+    """The point on labels that have changed since, each trace at its own threshold. Its bound stays where these labels
+    bound as loose a threshold; with segments there is no such choice, and it goes."""
+    decided, threshold = as_decided(store, point.threshold, segments, data)
+    now = replace(choose_point(decided, Policy("manual", threshold)), threshold=point.threshold)
+    guarantee = point.guarantee if segments is None else None
     if guarantee:
         again = choose_point(data, parse(point.policy), strength="bounded", looks=looks_of(guarantee))
         bounded = again.feasible and bool(flags(point.threshold, again.threshold, point.flag_when))

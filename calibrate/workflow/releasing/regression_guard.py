@@ -23,6 +23,7 @@ from calibrate.workflow.evidence import loading, traffic
 from calibrate.workflow.evidence.basis import basis_of_saved
 from calibrate.workflow.evidence.counted_labels import count_labels
 from calibrate.workflow.evidence.evidence import Evidence
+from calibrate.workflow.releasing.by_segment import thresholds_of
 from db import Store
 from db.points import SavedPoint
 from db.scores import Config, Row
@@ -119,7 +120,7 @@ def checks(
 
 def same_point(old: DetectorEntry, new: DetectorEntry) -> bool:
     """Whether two entries flag the same traces, whatever was measured of them."""
-    fields = ("version", "params", "revision", "flag_when", "threshold")
+    fields = ("version", "params", "revision", "flag_when", "threshold", "segments")
     return all(getattr(old, name) == getattr(new, name) for name in fields)
 
 
@@ -137,7 +138,7 @@ def check(store: Store, saved: SavedPoint, of: int, old: DetectorEntry, new: Det
             detector = registry.get(saved.detector)
             usual = registry.config_of(registry.make(saved.detector))
             return Check(saved.detector, of, None, NotRun(entry, detector.version, usual, config is not None))
-        flagged.append(flags(scores, entry.threshold, entry.flag_when))
+        flagged.append(flags(scores, thresholds_of(store, entry, [row.pk for row in data.rows]), entry.flag_when))
     return Check(saved.detector, of, compare_flags(data.labels, *flagged, design=data.design, groups=data.groups))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
@@ -11,9 +11,10 @@ from pathlib import Path
 
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.thresholds import diff, files, signing
-from calibrate.thresholds.model import ThresholdsFile, from_json
+from calibrate.thresholds.model import DetectorEntry, ThresholdsFile, from_json
 from calibrate.thresholds.signing import Signer
 from calibrate.thresholds.states import Judged
+from calibrate.types import SegmentThreshold
 from calibrate.workflow.certification.attempts import Overturned, overturned
 from calibrate.workflow.releasing import entries, known_bad, regression_guard
 from calibrate.workflow.releasing.candidate import build_candidate
@@ -219,11 +220,16 @@ def judge_again(store: Store, row: Release) -> tuple[Judged, ...]:
 def stale_certificates(store: Store, file: ThresholdsFile) -> list[Overturned]:
     """The certificates in a release whose labels have changed since."""
     changes = (
-        overturned(store, name, entry.guarantee)
+        overturned(store, name, sure)
         for name, entry in sorted(file.detectors.items())
-        if entry.guarantee is not None and entry.guarantee.strength == "certified"
+        for sure in (entry.guarantee, *(own.guarantee for own in _owns(entry)))
+        if sure is not None and sure.strength == "certified"
     )
     return [change for change in changes if change]
+
+
+def _owns(entry: DetectorEntry) -> Iterable[SegmentThreshold]:
+    return entry.segments.thresholds.values() if entry.segments else ()
 
 
 def read_version(store: Store, version: int) -> Release:

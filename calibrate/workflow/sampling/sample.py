@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,6 +10,7 @@ from datetime import datetime
 import numpy as np
 
 from calibrate.errors import BadInput
+from calibrate.sanitize import is_plain
 from calibrate.stats.sampling import designs
 from calibrate.stats.sampling.designs import Cut
 from calibrate.types import Member, Moment, Sample, SampleOptions, TraceFilter
@@ -20,8 +20,6 @@ from db.tables.filters import NONE
 
 COUNTED, LOOKED_AT = 100_000, 500
 """Traces of a pool up to which its scores are counted, and traces drawn to estimate their number beyond."""
-TURNS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Characters that turn the direction of the text after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +190,7 @@ def _pool(
 
 
 def _check(name: str, size: int, design: str, by: str | None, seed: int | None, cut: Cut | None) -> None:
-    if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in TURNS for character in name):
+    if not is_plain(name):
         raise BadInput(f"the sample's name {name!r} holds a line end or a control character: leave it out")
     if not name.strip() or len(name) > 200:
         raise BadInput(f"a sample needs a name of 1 to 200 characters, not {name[:40]!r}")

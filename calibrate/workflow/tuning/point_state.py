@@ -29,10 +29,12 @@ WIDEST = 0.6
 
 @dataclass(frozen=True)
 class Counted:
-    """Labels of flagged traces that were counted apart from the point's own, `hits` of them hallucinated."""
+    """Labels of flagged traces that were counted apart from the point's own, `hits` of them hallucinated; of all
+    traffic, or of a segment (`part`)."""
 
     flagged: int
     hits: int
+    part: str | None = None
 
 
 def state_of(data: Evidence, point: OperatingPoint) -> PointState:
@@ -110,6 +112,7 @@ def judge_point(
         chance=None if chance is None else round(chance, 3),
         disputed=disputed,
         moved_from=str(goal) if moved else None,
+        part=counted.part,
     )
 
 

@@ -15,6 +15,7 @@ from calibrate.stats.intervals.best_of_many import Verdict, compare_leader, judg
 from calibrate.stats.intervals.bootstrap import Units
 from calibrate.stats.intervals.ranking import rank_with_intervals
 from calibrate.stats.intervals.ranking_differences import Comparison
+from calibrate.stats.intervals.ranking_within import Within
 from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.labels.undecided import Reach
 from calibrate.stats.sweep.design import Floats, Ints
@@ -24,6 +25,7 @@ from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.basis import Basis, Caution
 from calibrate.workflow.evidence.score_matrix import ScoreMatrix, load_score_matrix
 from calibrate.workflow.evidence.undecided import settled_at
+from calibrate.workflow.tuning.model_identity import MODEL, Origins, measure_within, origins_of, rate_models
 from calibrate.workflow.tuning.spending import Spent, spent_by
 from db import Store
 from db.points import SavedPoint
@@ -31,7 +33,7 @@ from db.scores import Config
 
 DEFAULT = Policy("precision", 0.7)
 LENGTH, OVERLAP = "answer_length", "word_overlap"
-BASELINES = (LENGTH, OVERLAP)
+BASELINES = (LENGTH, OVERLAP, MODEL)
 RESAMPLES = 1000
 HALF = 0.5
 
@@ -68,7 +70,7 @@ class AtPoint:
 class Line:
     """One detector. `n` labels, `scored` of them with a score, `positives` hallucinated; on `not_run` it was not run.
     `coverage` is the estimated share of the traffic that it can score where it is run. The two areas are over
-    scored labels; None where those are too few to rank."""
+    scored labels; None where those are too few to rank. `within` is of pairs of answers of one model and operation."""
 
     name: str
     n: int
@@ -78,6 +80,7 @@ class Line:
     coverage: float
     auroc: Interval
     average_precision: Interval
+    within: Within
     point: AtPoint | None
     spent: Spent
 
@@ -109,6 +112,7 @@ class Silence(StrEnum):
 
     NO_LABELS = "no labels"
     WAITING = "waiting"  # labels are there, behind a member of the sample that has none
+    FITTED = "fitted"  # every label fitted it
     REFUSALS = "refusals"  # every labelled answer is one, and those are not scored
 
 
@@ -119,7 +123,7 @@ class Scoreboard:
     `leader` is the best of the `ranked` that score at least half of the labels, None where no area is known. The truly
     best of these is the leader or one of `may_be_best`, in 95% of samples or more. `against` has the next best and the
     baselines. With a `caution` the labels do not describe the traffic, and no threshold is
-    chosen on them.
+    chosen on them. `models` answered the `logged` labels that say which.
     """
 
     sample: str | None
@@ -133,6 +137,8 @@ class Scoreboard:
     may_be_best: tuple[str, ...]
     against: tuple[Against, ...]
     caution: Caution | None = None
+    models: int = 0
+    logged: int = 0
 
     def line(self, name: str) -> Line:
         return next(line for line in self.lines if line.name == name)
@@ -145,8 +151,11 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
     scores.
     """
     data = load_score_matrix(store, sample=sample)
-    scores: dict[str, Floats] = {**data.scores, LENGTH: _measure_lengths(store, data)}
-    flag_when: dict[str, FlagWhen] = {**data.flag_when, LENGTH: "above"}
+    origins = origins_of(store, data)
+    scores: dict[str, Floats] = {**data.scores, LENGTH: measure_lengths(store, data)}
+    if (rates := rate_models(data, origins, seed)) is not None:
+        scores[MODEL] = rates
+    flag_when: dict[str, FlagWhen] = {**data.flag_when, LENGTH: "above", MODEL: "above"}
     saved = store.points.latest()
     lines, silent = [], {}
     for name, values in scores.items():
@@ -157,7 +166,7 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
         curve = sweep(data.labels, values, design=data.design, groups=data.groups, flag_when=flag_when[name])
         spent = Spent(0.0, 0.0, 0.0, False) if config is None else spent_by(store, config, data.sample)
         point = _settle(store, data, config, _choose_point(data, curve, config, saved.get(name)))
-        lines.append(_make_line(name, data, values, curve, point, spent, seed))
+        lines.append(_make_line(name, data, origins, values, curve, point, spent, seed))
     lines.sort(key=lambda line: (line.baseline, -(line.auroc.value or 0.0)))
     ranked = _rank(lines)
     may_be_best, against = _compare_leader(data, scores, flag_when, ranked, lines, seed) if ranked else ((), ())
@@ -173,11 +182,20 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
         may_be_best,
         against,
         data.caution,
+        len(origins.models),
+        origins.logged,
     )
 
 
 def _make_line(
-    name: str, data: ScoreMatrix, values: Floats, curve: Sweep, point: AtPoint | None, spent: Spent, seed: int
+    name: str,
+    data: ScoreMatrix,
+    origins: Origins,
+    values: Floats,
+    curve: Sweep,
+    point: AtPoint | None,
+    spent: Spent,
+    seed: int,
 ) -> Line:
     ranks = rank_with_intervals(
         curve,
@@ -200,6 +218,9 @@ def _make_line(
         coverage=float(data.weights[has_score].sum() / data.weights[was_run].sum()),
         auroc=ranks.auroc,
         average_precision=ranks.average_precision,
+        within=Within(curve.scored, curve.positives, curve.scored, 0)  # all alike within one model
+        if name == MODEL
+        else measure_within(data, origins, values, curve.flag_when, seed=seed, count=RESAMPLES),
         point=point,
         spent=spent,
     )
@@ -250,7 +271,7 @@ def _number_clusters(data: ScoreMatrix) -> Ints:
     return Units.among(data.groups).of
 
 
-def _measure_lengths(store: Store, data: ScoreMatrix) -> Floats:
+def measure_lengths(store: Store, data: ScoreMatrix) -> Floats:
     """The answers' lengths in characters: the longer, the more suspicious."""
     lengths = store.traces.answer_lengths()
     return np.array([lengths.get(row.pk, np.nan) for row in data.rows], dtype=np.float64)
@@ -260,8 +281,10 @@ def _explain_silence(store: Store, data: ScoreMatrix, name: str) -> str | Silenc
     if name == LENGTH or not data.rows:
         return Silence.WAITING if data.waiting else Silence.NO_LABELS
     basis = Basis(data.sample, data.caution)
-    reasons = loading.load_evidence(store, name, config=data.configs[name], basis=basis).reasons
-    return next(iter(reasons), Silence.REFUSALS)
+    evidence = loading.load_evidence(store, name, config=data.configs[name], basis=basis)
+    if evidence.fitted and not evidence.rows:
+        return Silence.FITTED
+    return next(iter(evidence.reasons), Silence.REFUSALS)
 
 
 def _rank(lines: Sequence[Line]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from calibrate import registry
 from calibrate.detectors.base import Detector
+from calibrate.detectors.shared.external import is_external
 from calibrate.errors import BadInput
 from calibrate.runtime.planning import revision_of
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
@@ -146,7 +147,7 @@ def find_changes(store: Store, file: ThresholdsFile) -> dict[str, tuple[str, ...
     for name, entry in file.detectors.items():
         with suppress(BadInput), using(workspace_of(store)):
             detector = _make_today(name, entry, {})
-            if not detector.unavailable():
+            if is_external(detector) or not detector.unavailable():
                 params, revision = registry.config_of(detector), revision_of(detector)
                 changes[name] = differences(entry, Config(0, name, detector.version, params, revision))
     return {name: differs for name, differs in changes.items() if differs}
@@ -166,10 +167,12 @@ def due_of(store: Store, name: str, entry: DetectorEntry, params: Mapping[str, A
     except BadInput as error:  # not installed here, or a value that it no longer takes
         return Due(name, entry, None, None, (), str(error), 0)
     with using(workspace_of(store)):
-        missing = detector.unavailable()
+        missing = None if is_external(detector) else detector.unavailable()
     if missing:
         return Due(name, entry, detector, None, (), missing, 0)
     config = store.scores.get_config(detect.config_id(store, detector))
+    if is_external(detector):  # what it lacks, nobody can compute
+        return Due(name, entry, detector, config, differences(entry, config), None, 0)
     waiting = len(store.traces.lacking(TraceFilter(label="labelled"), [config.id]))
     return Due(name, entry, detector, config, differences(entry, config), None, waiting)
 

@@ -6,7 +6,7 @@ The labels stay: a detector's new version is run on the traces that have gold la
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -18,18 +18,20 @@ from calibrate.thresholds import Change, diff
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.thresholds.signing import Signer
 from calibrate.thresholds.states import Judged, states_in
-from calibrate.types import OperatingPoint
+from calibrate.types import OperatingPoint, Segments
 from calibrate.workflow.certification.attempts import Overturned, overturned
 from calibrate.workflow.evidence import loading, traffic
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.releasing import approval as approving
 from calibrate.workflow.releasing import regression_guard
 from calibrate.workflow.releasing import release as releasing
+from calibrate.workflow.releasing.by_segment import as_released
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.releasing.impact import Impact, impact
 from calibrate.workflow.releasing.regression_guard import Check
 from calibrate.workflow.releasing.release import Out
 from calibrate.workflow.tuning import operating_points
+from calibrate.workflow.tuning.segments import Segmented, segment_labels
 from calibrate.workflow.upgrade.planning import Due, Plan
 from db import Store
 from db.points import SavedPoint
@@ -55,7 +57,8 @@ class Redone:
     """One detector, before and after, on the same labels.
 
     `stood` is what the release's threshold does on the old scores there; None where those are not kept. `point` is the
-    new one; without it `stays` says why the detector stays as it is. `remark` is what to know of the point: it has no
+    new one, with the figures of the new `segments` where the detector had thresholds per segment and they gain again;
+    without it `stays` says why the detector stays as it is. `remark` is what to know of the point: it has no
     certificate any more, or was set by hand for other scores.
     """
 
@@ -66,6 +69,12 @@ class Redone:
     point: OperatingPoint | None
     stays: Stays | None = None
     remark: Literal["certificate lost", "set by hand"] | None = None
+    segments: Segments | None = None
+
+    @property
+    def drops_segments(self) -> bool:
+        """Whether the new point has one threshold for all where the release has thresholds per segment."""
+        return self.point is not None and self.due.entry.segments is not None and self.segments is None
 
 
 @dataclass(frozen=True)
@@ -158,16 +167,17 @@ def _make_proposals(
     store: Store, redone: Sequence[Redone], *, reason: str = "", by: str, now: datetime
 ) -> dict[str, SavedPoint]:
     """The new points, not saved yet."""
-    return {
-        row.due.name: operating_points.saved_point(store, row.after, row.point, reason=reason, by=by, now=now)
-        for row in redone
-        if row.point is not None and row.after is not None
-    }
+    proposals = {}
+    for row in redone:
+        if row.point is not None and row.after is not None:
+            saved = operating_points.saved_point(store, row.after, row.point, reason=reason, by=by, now=now)
+            proposals[row.due.name] = replace(saved, data=replace(saved.data, segments=row.segments))
+    return proposals
 
 
 def _redo(store: Store, plan: Plan, due: Due, policy: Policy | None) -> Redone:
     before = _load_old_scores(store, plan, due)
-    stood = figures(before.sweep, due.entry.threshold) if before and not before.sweep.missing else None
+    stood = _figures_before(store, due.entry, before) if before and not before.sweep.missing else None
     if due.config is None:
         return Redone(due, before, None, stood, None, Stays("cannot run", error=str(due.missing)))
     after = loading.load_evidence(store, due.name, sample=plan.sample_names, config=due.config)
@@ -181,7 +191,15 @@ def _redo(store: Store, plan: Plan, due: Due, policy: Policy | None) -> Redone:
         return Redone(due, before, after, stood, None, Stays("no choice", error=str(error)))
     if not point.feasible:
         return Redone(due, before, after, stood, None, Stays("unmet", nearest=point))
+    again = _choose_segments(store, after, point, due.entry)
+    if again is not None and again.own_point is not None:
+        return Redone(due, before, after, stood, again.own_point, None, _find_remark(due, point), again.segments)
     return Redone(due, before, after, stood, point, None, _find_remark(due, point))
+
+
+def _figures_before(store: Store, entry: DetectorEntry, before: Evidence) -> Figures:
+    data, threshold = as_released(store, entry, before)
+    return figures(data.sweep, threshold)
 
 
 def _choose_point(store: Store, data: Evidence, policy: Policy, entry: DetectorEntry) -> OperatingPoint:
@@ -194,6 +212,18 @@ def _choose_point(store: Store, data: Evidence, policy: Policy, entry: DetectorE
         return operating_points.choose_point(data, policy, pool=pool)
     point = operating_points.choose_point(data, policy, strength="bounded", pool=pool, looks=looks)
     return point if point.feasible or stood == "bounded" else operating_points.choose_point(data, policy, pool=pool)
+
+
+def _choose_segments(store: Store, data: Evidence, point: OperatingPoint, entry: DetectorEntry) -> Segmented | None:
+    """Thresholds per segment for a detector that has them, by the policy of its new point; None where they do not gain
+    on these labels, the policy chooses none, or a guarantee is of one threshold."""
+    if entry.segments is None or point.guarantee is not None:
+        return None
+    try:
+        segmented = segment_labels(store, data, parse(point.policy), by=entry.segments.by)
+    except BadInput:
+        return None
+    return segmented if segmented.offered else None
 
 
 def _find_remark(due: Due, point: OperatingPoint) -> Literal["certificate lost", "set by hand"] | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from calibrate.backends.chat.guided import cut_cases
 from calibrate.backends.embedding import vectors
 from calibrate.engines.background import log_path
 from calibrate.errors import BadInput
@@ -27,7 +28,7 @@ class Purged:
     """What was removed. `logs` are files of runs and `uploads` folders that a killed workbench left, both on this
     machine; `vectors` is whether embeddings were kept here. `compacted`: no byte is left in the store's files; None
     where nothing had to be written anew. `releases` quote what was purged in a note or a reason, and stay as they
-    are."""
+    are. `prompts` are files in use that quoted it and have another version now."""
 
     counts: PurgeCounts
     logs: int = 0
@@ -35,6 +36,7 @@ class Purged:
     vectors: bool = False
     compacted: bool | None = None
     releases: tuple[int, ...] = ()
+    prompts: tuple[str, ...] = ()
 
 
 def choose(
@@ -61,7 +63,10 @@ def purge(store: Store, chosen: Chosen, *, by: str, now: datetime) -> Purged:
     Hashes, verdicts, values of scores, figures and membership of samples stay. A purge that was killed is finished by
     the next one.
     """
-    counts, releases = store.purges.remove(chosen, by=by, now=now)
+    before = store.files.current()
+    counts, releases = store.purges.remove(chosen, by=by, now=now, cut_cases=cut_cases)
+    after = store.files.current()
+    prompts = tuple(name for name in before if before[name] != after.get(name))
     if not store.purges.waiting():
         return Purged(counts)
     kept_vectors = vectors.forget()
@@ -70,7 +75,7 @@ def purge(store: Store, chosen: Chosen, *, by: str, now: datetime) -> Purged:
     if compacted:
         store.purges.compacted(now=now)
         compacted = compact_log(store)
-    return Purged(counts, logs, uploads, kept_vectors, compacted, releases)
+    return Purged(counts, logs, uploads, kept_vectors, compacted, releases, prompts)
 
 
 def compact_log(store: Store) -> bool:

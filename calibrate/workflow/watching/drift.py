@@ -22,9 +22,11 @@ from calibrate.stats.monitoring.drift import ALPHA, ENOUGH, Moved, Shift, Window
 from calibrate.stats.sweep.clusters import cluster_codes
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import TraceFilter
+from calibrate.workflow.releasing.by_segment import thresholds_of
 from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike
 from calibrate.workflow.releasing.unknown_models import MIN_SHARE, unknown_models
 from calibrate.workflow.watching.drift_report import Bins, DetectorDrift, DriftState, Gap, Report, Stale, StaleBaseline
+from calibrate.workflow.watching.recheck_plan import look
 from db import Store
 from db.coverage import DrawnScores
 from db.releases import Release
@@ -76,6 +78,10 @@ def drift(
     compared = [_look(store, pair, before, live, now=now, seed=seed, cap=cap, tests=3 * len(pairs)) for pair in pairs]
     moved = iter(judge_shifts([pair.shift for pair in compared if pair.shift is not None]))
     lines = tuple(_make_line(pair, next(moved) if pair.shift else None, traces[pair.pair.model]) for pair in compared)
+    lines = tuple(
+        replace(line, segments=_find_rechecked(store, line, release.version, now)) if line.by and line.urgent else line
+        for line in lines
+    )
     return Report(
         version=release.version,
         released_at=release.released_at,
@@ -177,7 +183,7 @@ def _look(
         gap = Gap(DriftState.PARTLY_SCORED, partly.traces, partly.scored, live=partly is coverage[1])
         return replace(compared, gap=gap)
     drawn = [
-        _make_window(store.coverage.draw(config.id, where, cap, rng=rng, random=window.random))
+        _make_window(store, entry, store.coverage.draw(config.id, where, cap, rng=rng, random=window.random))
         for where, window in zip(windows, coverage, strict=True)
     ]
     shift = compare_windows(
@@ -206,8 +212,9 @@ def _measure_coverage(store: Store, config: Config, where: TraceFilter, *, sampl
     return _Coverage(traces, scored, random=True, partly=random < ENOUGH)
 
 
-def _make_window(drawn: DrawnScores) -> Window:
-    return Window(drawn.scores, cluster_codes(drawn.groups))
+def _make_window(store: Store, entry: DetectorEntry, drawn: DrawnScores) -> Window:
+    thresholds = thresholds_of(store, entry, drawn.pks) if entry.segments else None
+    return Window(drawn.scores, cluster_codes(drawn.groups), thresholds)
 
 
 def _find_config(store: Store, pair: _Pair, now: datetime) -> Config:
@@ -229,9 +236,22 @@ def _stale(store: Store, pair: _Pair, now: datetime) -> StaleBaseline | None:
     return StaleBaseline(Stale.OLD, age.days) if age > OLD else None
 
 
+def _find_rechecked(store: Store, line: DetectorDrift, version: int, now: datetime) -> tuple[str, ...]:
+    """The segments of a line that have flagged traces to recheck."""
+    by_model = line.by == "model"
+    model = line.model if line.unseen and not by_model else None
+    return tuple(
+        segment
+        for segment in line.segments
+        if (segment == line.model or not by_model)
+        and look(store, line.detector, version=version, model=model, segment=segment, now=now).flagged
+    )
+
+
 def _make_line(compared: _Compared, moved: Moved | None, traces: int) -> DetectorDrift:
     pair, shift = compared.pair, compared.shift
     state, stale = _judge_state(compared, moved), compared.baseline
+    own = pair.entry.segments.thresholds if pair.entry.segments else {}
     if stale is None and moved is not None and moved.scores and pair.name == "entropy_z":
         stale = StaleBaseline(Stale.MOVED)
     return DetectorDrift(
@@ -240,7 +260,7 @@ def _make_line(compared: _Compared, moved: Moved | None, traces: int) -> Detecto
         tier=pair.entry.tier,
         threshold=pair.entry.threshold,
         flag_when=pair.entry.flag_when,
-        limit=pair.entry.limit,
+        limit=pair.entry.limits,
         state=state,
         unseen=pair.unseen,
         traces=traces,
@@ -254,6 +274,8 @@ def _make_line(compared: _Compared, moved: Moved | None, traces: int) -> Detecto
         baseline=stale,
         prevalence=_prevalence(pair.entry, compared) if shift else None,
         promised=promised_precision(pair.entry),
+        by=pair.entry.segments.by if pair.entry.segments else None,
+        segments=tuple(sorted(own, key=lambda name: (-own[name].n, name))),
     )
 
 

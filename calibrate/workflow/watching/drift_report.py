@@ -87,7 +87,9 @@ class DetectorDrift:
     `unseen` is True if the release was made without the model. `baseline` says why the entropy baseline is stale; it is
     None if it is not stale, or if the detector has none. `prevalence` holds the shares of hallucinated traces before
     and now. The probability map estimates them without labels, so they only advise; they are None without a map.
-    `promised` is the precision that the release is to hold, None where no number is known.
+    `promised` is the precision that the release is to hold, None where no number is known. `segments` have thresholds
+    of their own, told `by` this, the one with most labels first; of an urgent line those
+    that have flagged traces to recheck.
     """
 
     detector: str
@@ -109,6 +111,8 @@ class DetectorDrift:
     baseline: StaleBaseline | None
     prevalence: tuple[float, float] | None
     promised: float | None
+    by: str | None = None
+    segments: tuple[str, ...] = ()
 
     @property
     def urgent(self) -> bool:

@@ -7,18 +7,19 @@ threshold, else those that it was chosen on, as they stand today.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from calibrate.thresholds.ensembles import EnsembleEntry
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.thresholds.states import Judged
-from calibrate.types import Interval, StateReason, Strength, Tier
+from calibrate.types import Interval, Segments, StateReason, Strength, Tier
 from calibrate.workflow.releasing.entries import points_of
 from calibrate.workflow.releasing.history import promised_precision, read_release, releases_alike
 from calibrate.workflow.watching import recheck as rechecking
 from calibrate.workflow.watching.drift_report import DetectorDrift, DriftState, Report
+from calibrate.workflow.watching.recheck_plan import look, traffic_of
 from db import Store
 from db.attempts import Recheck
 from db.points import SavedPoint
@@ -38,6 +39,7 @@ class Due(StrEnum):
     CHOOSE = "choose"  # it is known to be bad
     RECALIBRATE = "recalibrate"  # a recheck found it below its target, or its detector changed
     RECHECK = "recheck"  # one is under way, its scores moved, or nobody has looked for CHECK_AFTER
+    GATE = "gate"  # the same, and no segment of it has flagged traces to recheck: test it on a sample
     SCORE = "score"  # the traffic since the release lacks its scores
 
 
@@ -88,7 +90,8 @@ class LiveThreshold:
     at its precision: at its release, or, `rechecked`, in a recheck; `stale`: longer ago than CHECK_AFTER. `drift` sums
     up `lines`, the drift report's of this detector. `flags` counts flagged traces by day, of the last MONTH of decided
     traffic; empty where none is. `changes`: what differs between the detector as it was released and as it would run
-    today.
+    today. With thresholds per segment, told apart `by` this, a recheck is of one: `segment` is the one to
+    recheck now, None where none can be; the detector was looked at when the last of them was.
     """
 
     name: str
@@ -106,6 +109,8 @@ class LiveThreshold:
     lines: tuple[DetectorDrift, ...]
     flags: Mapping[str, int]
     changes: tuple[str, ...] = ()
+    by: str | None = None
+    segment: str | None = None
 
     @property
     def drift(self) -> DriftState | None:
@@ -129,7 +134,8 @@ class LiveThreshold:
     @property
     def due(self) -> Due | None:
         """What to do about it now."""
-        return _DUE[self.because] if self.because else None
+        due = _DUE[self.because] if self.because else None
+        return Due.GATE if due == Due.RECHECK and self.by is not None and self.segment is None else due
 
     def _reasons(self) -> Iterator[Because]:
         if self.judged is not None and self.judged.state.known_bad:
@@ -209,20 +215,48 @@ class _Builder:
 
     def detector(self, name: str, entry: DetectorEntry, changes: Sequence[str]) -> LiveThreshold:
         rechecks = [recheck for recheck in self.store.rechecks.of(name) if recheck.version in self.versions]
-        checked = [recheck.finished_at for recheck in rechecks if recheck.finished_at is not None]
-        under_way = any(recheck.outcome is None and recheck.version == self.release.version for recheck in rechecks)
-        checked_at, promised = max([self.began, *checked]), promised_precision(entry)
+        open_ones = [row for row in rechecks if row.outcome is None and row.version == self.release.version]
+        checks = self._last_checks(rechecks, entry)
+        checked_at, promised = min(checks.values()), promised_precision(entry)
         judged = self.judged.get(name)
         strength: Strength = "measured" if judged and judged.state.known_bad else entry.strength
-        return LiveThreshold(
-            name=name, tier=entry.tier, ensemble=False, limit=entry.limit, promised=promised,
+        row = LiveThreshold(
+            name=name, tier=entry.tier, ensemble=False, limit=entry.limits, promised=promised,
             strength=strength, judged=judged,
             estimate=self._of_recheck(rechecks, self.points.get(name)) or self._of_labels(name, entry, judged),
             checked_at=checked_at, rechecked=checked_at != self.began, stale=self.now - checked_at > CHECK_AFTER,
-            under_way=under_way,
+            under_way=bool(open_ones),
             lines=tuple(line for line in self.lines if line.detector == name), flags=self.flags.get(name, {}),
-            changes=tuple(changes),
+            changes=tuple(changes), by=entry.segments.by if entry.segments else None,
         )  # fmt: skip
+        if entry.segments is None or row.due != Due.GATE:
+            return row
+        under_way = traffic_of(open_ones[0])[1] if row.because == Because.UNDER_WAY else None
+        return replace(row, segment=under_way or self._find_segment(name, entry.segments, checks))
+
+    def _last_checks(self, rechecks: Sequence[Recheck], entry: DetectorEntry) -> dict[str | None, datetime]:
+        """When each segment was last looked at; of a detector without segments, when it was, as that of None."""
+        checks: dict[str | None, datetime] = dict.fromkeys(
+            entry.segments.thresholds if entry.segments else [None], self.began
+        )
+        for recheck in rechecks:
+            segment = traffic_of(recheck)[1]
+            if recheck.finished_at is not None and segment in checks:
+                checks[segment] = max(checks[segment], recheck.finished_at)
+        return checks
+
+    def _find_segment(self, name: str, segments: Segments, checks: Mapping[str | None, datetime]) -> str | None:
+        """The segment that nobody has looked at for longest, of those that have flagged traces to draw; of several the
+        one with most labels. None where none has any."""
+        own = segments.thresholds
+        return next(
+            (
+                segment
+                for segment in sorted(own, key=lambda segment: (checks[segment], -own[segment].n, segment))
+                if look(self.store, name, version=self.release.version, segment=segment, now=self.now).flagged
+            ),
+            None,
+        )
 
     def ensemble(self, name: str, entry: EnsembleEntry) -> LiveThreshold:
         figures = entry.metrics
@@ -236,7 +270,7 @@ class _Builder:
     def _of_recheck(self, rechecks: Sequence[Recheck], point: SavedPoint | None) -> Estimate | None:
         """The newest recheck of all traffic that has a definite label, if it is newer than the threshold."""
         for recheck in rechecks:
-            if recheck.plan["model"] is not None or (point is not None and recheck.started_at < point.chosen_at):
+            if traffic_of(recheck) != (None, None) or (point is not None and recheck.started_at < point.chosen_at):
                 continue
             state = rechecking.peek(self.store, recheck)
             if counted := state.hallucinated + state.clean:

@@ -32,7 +32,7 @@ from calibrate.stats.sampling.designs import Cut
 from calibrate.stats.sweep.clusters import first_of_each
 from calibrate.thresholds.model import DetectorEntry
 from calibrate.types import PURGED, Sample, TraceFilter
-from calibrate.workflow.evidence.counted_labels import take_prefix
+from calibrate.workflow.evidence.counted_labels import take_prefix, without_set_aside
 from calibrate.workflow.releasing.history import promised_precision, releases_alike
 from calibrate.workflow.sampling import sample as samples
 from calibrate.workflow.sampling.topup import top_up
@@ -45,7 +45,9 @@ from calibrate.workflow.watching.recheck_plan import (
     find_entry,
     look,
     plan_of,
+    traffic_of,
 )
+from calibrate.workflow.watching.recheck_segment import in_segment
 from db import Store
 from db.attempts import Recheck
 from db.scores import Row
@@ -102,29 +104,32 @@ def begin(
     labels: int = LABELS,
     since: Since = RECENT,
     model: str | None = None,
+    segment: str | None = None,
     seed: int | None = None,
     again: bool = False,
     by: str,
     now: datetime,
 ) -> Recheck:
-    """Start a recheck of a released detector, or return the one under way on the same release and model.
+    """Start a recheck of a released detector, or return the one under way on the same release, model and segment.
 
     One that ran out of traces without a decision ends so when the period asked for has others, as newer ones or a
     longer period; with `again` any does. The next is a test of its own.
 
     `since`: a time, or how long before the newest trace, by default a week; None for all since the release, before
     which it never begins.
+    `segment`: of a detector with thresholds per segment, the one whose threshold and traffic it is about.
     `target`: default what the release guarantees, or the precision of its policy. Raises BadInput where nothing is
     released, the detector is not in it, no target is known or it is not between 0 and 1, or no scored trace of the
     period is flagged that no recheck of it has drawn.
     """
-    release, entry = find_entry(store, detector, version)
+    release, whole = find_entry(store, detector, version)
+    entry = in_segment(detector, whole, segment)
     if labels < 1:
         raise BadInput(f"--labels {labels} draws nothing: ask for {AT_LEAST} or more")
     if target is not None:
         _choose_target(detector, entry, target)
-    traffic = look(store, detector, version=version, model=model, since=since, now=now)
-    under_way = open_one(store, detector, version=release.version, model=model)
+    traffic = look(store, detector, version=version, model=model, segment=segment, since=since, now=now)
+    under_way = open_one(store, detector, version=release.version, model=model, segment=segment)
     if under_way is not None and not _is_superseded(store, under_way, traffic.where, now) and not again:
         return under_way
     plan = Plan(
@@ -138,11 +143,13 @@ def begin(
         batch=labels,
         seed=secrets.randbits(31) if seed is None else seed,
         since_release=traffic.since_release,
+        by=whole.segments.by if whole.segments else None,
+        segment=segment,
     )
     name = f"{detector}-recheck-v{release.version}-{len(store.rechecks.of(detector, version=release.version)) + 1}"
     _check_flagged(traffic, plan, detector, releases_alike(store, release)[-1].released_at)
     if under_way is not None:
-        rows = store.scores.members(under_way.config_id, under_way.sample_id)
+        rows = _members(store, under_way)
         store.rechecks.finish(under_way.id, _keep("go on", _take_labels(rows)), now=now)
     # There already after a start that was cut short.
     drawn = store.samples.get(name) or samples.draw(
@@ -166,28 +173,32 @@ def begin(
     )
 
 
-def open_one(store: Store, detector: str, *, version: int | None = None, model: str | None = None) -> Recheck | None:
-    """The recheck of the release (default: the newest) and model that is under way; None where there is none."""
-    recheck = newest(store, detector, version=version, model=model)
+def open_one(
+    store: Store, detector: str, *, version: int | None = None, model: str | None = None, segment: str | None = None
+) -> Recheck | None:
+    """The recheck of the release (default: the newest), model and segment under way; None where there is none."""
+    recheck = newest(store, detector, version=version, model=model, segment=segment)
     return recheck if recheck is not None and recheck.outcome is None else None
 
 
-def newest(store: Store, detector: str, *, version: int | None = None, model: str | None = None) -> Recheck | None:
-    """The newest recheck of the release (default: the newest) and model, done or not; None before the first."""
+def newest(
+    store: Store, detector: str, *, version: int | None = None, model: str | None = None, segment: str | None = None
+) -> Recheck | None:
+    """The newest recheck of the release (default: the newest), model and segment, done or not; None before it."""
     if version is None:
         releases = store.releases.list()
         if not releases:
             return None
         version = releases[0].version
     rechecks = store.rechecks.of(detector, version=version)
-    return next((recheck for recheck in rechecks if recheck.plan["model"] == model), None)
+    return next((recheck for recheck in rechecks if traffic_of(recheck) == (model, segment)), None)
 
 
 def fallen(store: Store, version: int) -> tuple[State, ...]:
     """The newest rechecks of a release that found its precision to be below the target."""
-    newest_of: dict[tuple[str, str | None], Recheck] = {}
+    newest_of: dict[tuple[str, str | None, str | None], Recheck] = {}
     for recheck in store.rechecks.of(version=version):
-        newest_of.setdefault((recheck.detector, recheck.plan["model"]), recheck)
+        newest_of.setdefault((recheck.detector, *traffic_of(recheck)), recheck)
     fell = [
         recheck for recheck in newest_of.values() if recheck.outcome and recheck.outcome["decision"] == "fell below"
     ]
@@ -198,7 +209,7 @@ def state(store: Store, recheck: Recheck, *, now: datetime) -> State:
     """Work out where a recheck stands. Once it is decided, the outcome is stored and does not change."""
     at = peek(store, recheck)
     if recheck.outcome is None and at.done:
-        row = _take_labels(store.scores.members(recheck.config_id, recheck.sample_id))
+        row = _take_labels(_members(store, recheck))
         return peek(store, store.rechecks.finish(recheck.id, _keep(at.decision, row[: at.counted]), now=now))
     return at
 
@@ -206,7 +217,7 @@ def state(store: Store, recheck: Recheck, *, now: datetime) -> State:
 def peek(store: Store, recheck: Recheck) -> State:
     """The same without storing an outcome, for those who only look."""
     plan, sample = plan_of(recheck), _find_sample(store, recheck)
-    rows = store.scores.members(recheck.config_id, recheck.sample_id)
+    rows = _members(store, recheck)
     kept_labels = recheck.outcome["labels"] if recheck.outcome else None
     # Before repeats counted they were not kept: a label of then has no third part.
     row = _take_labels(rows) if kept_labels is None else [_Label(*label) for label in kept_labels]
@@ -249,6 +260,11 @@ def more(store: Store, recheck: Recheck, *, labels: int | None = None, now: date
     drawn = int(np.random.default_rng(seed).integers(2**31))
     top_up(store, at.sample.name, more=min(wanted, at.sample.pool - at.sample.size), seed=drawn, now=now)
     return at.recheck
+
+
+def _members(store: Store, recheck: Recheck) -> list[Row]:
+    """The traces drawn, in order, without those that were set aside for a judge's prompt."""
+    return without_set_aside(store, store.scores.members(recheck.config_id, recheck.sample_id))
 
 
 @dataclass(frozen=True)
@@ -297,7 +313,7 @@ def _check_flagged(traffic: Traffic, plan: Plan, detector: str, released: dateti
     """Raise BadInput where there is no flagged trace to draw. No period begins before the release."""
     if traffic.flagged:
         return
-    of = f" of {plan.model}" if plan.model is not None else ""
+    of = "".join(f" of {part}" for part in (plan.part, plan.model) if part is not None)
     start = traffic.where.since
     if start is None or start <= released or not traffic.since_release:
         raise BadInput(

@@ -7,9 +7,9 @@ decided again, so watching may be stopped and started at any time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from calibrate.errors import BadInput
 from calibrate.runtime import Decision, OnMissing, Scored, Scorer
@@ -17,11 +17,16 @@ from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Score, Tier, Trace, TraceFilter
 from calibrate.workflow.detection.team_workspace import workspace_of
 from calibrate.workflow.releasing.history import read_release
+from calibrate.workflow.watching.annotating import may_annotate
 from calibrate.workspace import using
 from db import Store
 from db.decisions import FLAGGED, StoredDecision
+from db.engine import Transaction
+from db.exchange.annotations import queue
 
 BATCH = 64  # traces scored and decided together: what a kill may lose
+WAIT = timedelta(days=1)
+"""How long a trace without a flag waits for a score that is computed elsewhere, from its import on: a nightly batch."""
 PATIENCE = 3  # batches in a row of which nothing could be decided, before a look ends
 
 Offer = Callable[[Trace, Decision], None]
@@ -31,7 +36,8 @@ Offer = Callable[[Trace, Decision], None]
 class Look:
     """What one look at the store did. `tiers` counts the decided traces, `unscored` those of them of which nothing
     could be scored; `computed` and `reused` count scores; `failed`, by detector, those that should have been there.
-    `undecided` traces stay for the next look, `problems` says why."""
+    `undecided` traces stay for the next look, `problems` says why; `waiting` ones stay too, as scores of them are to be
+    imported yet."""
 
     version: int
     tiers: Counter[Tier] = field(default_factory=Counter)
@@ -40,6 +46,7 @@ class Look:
     reused: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     undecided: int = 0
+    waiting: int = 0
     problems: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -62,6 +69,8 @@ class Watcher:
     where        which traces it is about, asked at every look, because a window moves
     offer        hears of every trace that is flagged for the first time, or more severely than by an earlier release,
                  once that is in the outbox; without it, nothing is put there
+    targets      systems that are to have every decision on an answer that came from one; `annotated` is called when
+                 one was put into their outbox
     on_missing   the verdict on a trace of which nothing can be scored, at this look or a later one
     """
 
@@ -70,6 +79,8 @@ class Watcher:
     _seen: int  # every trace up to this key is decided, or outside of what is watched
     _trouble: set[int]  # traces that could not be decided; the others come first
     _configs: dict[str, int]
+    _waiting: dict[int, datetime]  # traces that lack an imported score, and until when they wait for it
+    _imported: datetime | None  # when the newest imported score came that was looked at
 
     def __init__(
         self,
@@ -80,8 +91,11 @@ class Watcher:
         pinned: ThresholdsFile | None = None,
         offer: Offer | None = None,
         on_missing: OnMissing = "review",
+        targets: Sequence[str] = (),
+        annotated: Callable[[], None] = lambda: None,
     ) -> None:
         self._store, self._where, self._now = store, where, now
+        self._targets, self._annotated = targets, annotated
         self._offer, self._on_missing = offer, on_missing
         if pinned is not None:
             _check_belongs(store, pinned)
@@ -97,14 +111,15 @@ class Watcher:
         batch with the traces looked at and those to look at. Raises what the database raises where it cannot answer.
         """
         self._follow()
-        if (workspace := workspace_of(self._store)) != self._workspace:
-            self._workspace, self._scorer = workspace, Scorer(self._file, on_missing=self._on_missing)
+        if (team := workspace_of(self._store)) != self._workspace:
+            self._workspace, self._scorer = team, Scorer(self._file, on_missing=self._on_missing)
         look = Look(self._file.version)
         last = self._store.decisions.newest_trace()
         if last == self._seen:
             return look
         lacking = self._store.decisions.lacking(self._file.version, self._where(), after=self._seen)
-        todo = sorted(lacking, key=self._trouble.__contains__)
+        todo = sorted(self._leave_waiting(lacking), key=self._trouble.__contains__)
+        look.waiting = len(lacking) - len(todo)
         in_vain = 0
         for start in range(0, len(todo), BATCH):
             batch = todo[start : start + BATCH]
@@ -116,10 +131,32 @@ class Watcher:
                 break
             if self._follow():
                 return self.look()
-        look.undecided = len(todo) - look.decided
-        if not look.undecided:
+        look.waiting = len(self._waiting)
+        look.undecided = len(lacking) - look.waiting - look.decided
+        if not look.undecided and not look.waiting:
             self._seen = last
         return look
+
+    def _leave_waiting(self, pks: Sequence[int]) -> Sequence[int]:
+        """Those of the traces that do not wait: for them, or for one that did, something may be decided now."""
+        configs = [self._config(name) for name, entry in self._file.detectors.items() if entry.is_external]
+        imported, before = self._store.external.newest(configs), self._imported
+        self._imported, now = imported, self._now()
+        waiting = self._waiting if imported == before else {}
+        self._waiting = {pk: waiting[pk] for pk in pks if pk in waiting and waiting[pk] > now}
+        return [pk for pk in pks if pk not in self._waiting]
+
+    def _waits(self, row: _Scored, decision: Decision, imported_at: datetime) -> bool:
+        """Whether a trace is decided later, because an external detector owes its score. What is flagged already is
+        not, nor what waited long enough, nor where scores of another revision come in."""
+        entries = {name: self._file.detectors[name] for name in row.owed}
+        current = self._workspace.external
+        owed = [
+            name
+            for name, entry in entries.items()
+            if entry.is_external and name in current and current[name].revision == entry.revision
+        ]
+        return bool(owed) and decision.tier not in FLAGGED and self._now() < imported_at + WAIT
 
     def _follow(self) -> bool:
         """Switch to a newer release, if there is one. Returns True if it did."""
@@ -131,6 +168,7 @@ class Watcher:
     def _take(self, file: ThresholdsFile) -> None:
         self._file, self._scorer = file, Scorer(file, on_missing=self._on_missing)
         self._seen, self._trouble, self._configs = 0, set(), {}
+        self._waiting, self._imported = {}, None
 
     def _survive(self, pks: Sequence[int], look: Look) -> None:
         """Decide the batch. If that raises, decide its traces one by one, so that only the faulty one is left."""
@@ -184,25 +222,41 @@ class Watcher:
 
     def _keep(self, scored: dict[int, _Scored], look: Look) -> None:
         decisions = {}
+        imported_at = self._store.external.imported_at([pk for pk, row in scored.items() if row.owed])
         for pk, row in scored.items():
             decision = row.scored.decision
-            look.failed.update(row.owed.keys())
-            if row.owed and not decision.scored:
+            if pk in imported_at and self._waits(row, decision, imported_at[pk]):
+                self._waiting[pk] = imported_at[pk] + WAIT
+                continue
+            failed = {name: why for name, why in row.owed.items() if not self._file.detectors[name].is_external}
+            look.failed.update(failed.keys())
+            if failed and not decision.scored:
                 # While an endpoint is down or a model missing, everything would pass: it can be judged later.
                 self._trouble.add(pk)
-                look.problems.update(f"{name}: {reason}" for name, reason in row.owed.items())
+                look.problems.update(f"{name}: {reason}" for name, reason in failed.items())
             else:
                 decisions[pk] = decision
         now = self._now()
         news = {pk for pk, decision in decisions.items() if self._offer and self._is_news(pk, decision)}
         new = self._store.decisions.keep(
-            [_make_decision(pk, scored[pk].scored, row, now) for pk, row in decisions.items()], tell=news
+            [_make_decision(pk, scored[pk].scored, row, now) for pk, row in decisions.items()],
+            tell=news,
+            annotate=self._queue({pk for pk in decisions if may_annotate(scored[pk].scored.trace.id)}),
         )
+        if self._targets and new:
+            self._annotated()
         for pk, decision in decisions.items():
             look.tiers[decision.tier] += 1
             look.unscored += decision.unscored
             if self._offer and pk in new and pk in news:
                 self._offer(scored[pk].scored.trace, decision)
+
+    def _queue(self, pks: Collection[int]) -> Callable[[Transaction, Sequence[StoredDecision]], None] | None:
+        """Puts the new decisions on these traces into the outbox of every target."""
+        if not self._targets or not pks:
+            return None
+        targets = dict.fromkeys(self._targets, pks)
+        return lambda connection, decisions: queue(connection, decisions, targets)
 
     def _is_news(self, pk: int, decision: Decision) -> bool:
         """Check whether a flag is news: no earlier release flagged the trace in this tier or a more severe one.

@@ -64,7 +64,7 @@ class Week:
     @property
     def checks_due(self) -> tuple[LiveThreshold, ...]:
         """The live thresholds whose precision somebody should look at, or choose anew; known bad ones apart."""
-        due = (Due.RECHECK, Due.RECALIBRATE)
+        due = (Due.RECHECK, Due.GATE, Due.RECALIBRATE)
         bad = {judged.name for judged in self.known_bad}
         return tuple(row for row in self.live.thresholds if row.due in due and row.name not in bad)
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from calibrate import registry
+from calibrate.detectors.shared.external import is_external
 from calibrate.engines.choice import choose_engine
 from calibrate.engines.run import Job, Tally
 from calibrate.errors import BadInput
@@ -25,6 +26,7 @@ from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_h
 from calibrate.workflow.releasing.history import live_release, releases_alike
 from calibrate.workflow.sampling import sample as sampler
 from calibrate.workflow.watching.drift_report import Report
+from calibrate.workflow.week.rates import Rates, check_by, weekly_rates
 from calibrate.workflow.week.week import WINDOW, Week, week
 from calibrate.workspace import using
 from db import Store
@@ -38,6 +40,7 @@ class NotRun(StrEnum):
     ASKS_CHAT = "asks chat"
     SAMPLED = "sampled"
     UNAVAILABLE = "unavailable"
+    IMPORTED = "imported"
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Scored:
 class Weekly:
     """What was done. `drawn`: the sample of this `week` was drawn now; False where it was there, `sample` None where
     there was nothing to draw from, `at_hand` what its labels say. `state` is where the week stands for the team, when
-    all that is done."""
+    all that is done. `rates` says how often the application hallucinated, week by week."""
 
     week: str
     now: datetime
@@ -66,6 +69,7 @@ class Weekly:
     drawn: bool
     at_hand: LabelsAtHand | None
     state: Week
+    rates: Rates
 
     @property
     def report(self) -> Report | None:
@@ -74,20 +78,27 @@ class Weekly:
 
 
 def weekly(
-    store: Store, *, size: int, now: datetime, on_progress: Progress = lambda detector, done, total: None
+    store: Store,
+    *,
+    size: int,
+    now: datetime,
+    by: str | None = None,
+    on_progress: Progress = lambda detector, done, total: None,
 ) -> Weekly:
     """Scores the traffic with the live release's detectors, draws this week's sample and reports on drift.
 
     `on_progress` is called with a detector's name and how many of the traces that it is to score are done. Detectors
-    that ask a chat endpoint are not run: what they may spend is for people to say. Raises BadInput for a size
-    that no sample has.
+    that ask a chat endpoint are not run: what they may spend is for people to say. The rates are `by` model, operation
+    or an attribute where one is named. Raises BadInput for a size that no sample has.
     """
+    by = check_by(store, by)  # before anything is scored or drawn
     name, file = designs.default_name(now), live_release(store)
     scored = _score(store, file, now, on_progress) if file else ()
     sample, drawn = _draw(store, name, size=size, now=now)
     at_hand = labels_at_hand(store, sample) if sample else None
     state = week(store, name=name, labeller=None, now=now)
-    return Weekly(name, now, file.version if file else None, scored, sample, drawn, at_hand, state)
+    rates = weekly_rates(store, by=by)
+    return Weekly(name, now, file.version if file else None, scored, sample, drawn, at_hand, state, rates)
 
 
 def _score(store: Store, file: ThresholdsFile, now: datetime, show: Progress) -> tuple[Scored, ...]:
@@ -103,6 +114,8 @@ def _score_detector(store: Store, name: str, entry: DetectorEntry, where: TraceF
         detector = registry.make(name, entry.params)
     except BadInput as error:
         return Scored(name, not_run=NotRun.UNAVAILABLE, detail=str(error))
+    if is_external(detector):
+        return Scored(name, not_run=NotRun.IMPORTED)
     if asks_chat(detector):
         return Scored(name, not_run=NotRun.ASKS_CHAT)
     if entry.sampling and entry.sampling.rate < 1:

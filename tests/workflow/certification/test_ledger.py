@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 
@@ -20,7 +20,11 @@ from db import Store, open_store
 from tests.workflow.certifying import Traffic, traffic
 from tests.workflow.making import ABOVE, NOW
 
-MODELS = ((), ("a",), ("b",), ("a", "b"))
+WHERE = (
+    TraceFilter(), TraceFilter(models=("a",)), TraceFilter(models=("b",)), TraceFilter(operations=("qa",)),
+    TraceFilter(operations=("summary",)), TraceFilter(attributes={"tier": "gold"}),
+)  # fmt: skip
+"""All traffic, and segments of it."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +33,17 @@ class Made:
 
     since: int | None
     last: int | None
-    models: tuple[str, ...]
+    part: TraceFilter
     undated: bool
 
     @property
     def where(self) -> TraceFilter:
         since = None if self.since is None else day(self.since)
-        return TraceFilter(since=since, undated=self.undated, models=self.models)
+        return replace(self.part, since=since, undated=self.undated)
 
     def entry(self, order: int, target: float = 0.7) -> Entry:
         last = None if self.last is None else day(self.last)
-        return Entry(order, target, self.models, last, undated=self.undated or last is None)
+        return Entry(order, target, last, undated=self.undated or last is None)
 
 
 def day(number: int) -> datetime:
@@ -47,7 +51,7 @@ def day(number: int) -> datetime:
 
 
 made = st.builds(
-    Made, st.none() | st.integers(0, 9), st.none() | st.integers(0, 9), st.sampled_from(MODELS), st.booleans()
+    Made, st.none() | st.integers(0, 9), st.none() | st.integers(0, 9), st.sampled_from(WHERE), st.booleans()
 )
 
 
@@ -70,18 +74,20 @@ def test_any_attempts_that_share_traffic_err_in_five_percent_together(sequence: 
                 assert sum(levels[i] for i in some) <= 0.05
 
 
-def test_only_earlier_traffic_and_other_models_do_not_count() -> None:
-    before = Made(0, 3, ("a",), undated=False).entry(1)
+def test_only_earlier_traffic_does_not_count_whatever_its_segment() -> None:
+    before = Made(0, 3, TraceFilter(models=("a",)), undated=False).entry(1)
     for where, counts in (
         (TraceFilter(since=day(4), models=("a",)), False),
         (TraceFilter(since=day(3), models=("a",)), True),
-        (TraceFilter(since=day(3), models=("b",)), False),
+        (TraceFilter(since=day(3), models=("b",)), True),
+        (TraceFilter(since=day(3), operations=("qa",)), True),
+        (TraceFilter(since=day(4), operations=("qa",)), False),
         (TraceFilter(since=day(3), models=("a", "b")), True),
         (TraceFilter(since=day(3)), True),
         (TraceFilter(), True),
     ):
         assert shares_traffic(before, where) == counts
-    undated = Entry(1, 0.7, (), day(3), undated=True)
+    undated = Entry(1, 0.7, day(3), undated=True)
     assert shares_traffic(undated, TraceFilter(since=day(4)))
     assert not shares_traffic(undated, TraceFilter(since=day(4), undated=False))
     assert open_ledger([before], 0.8, TraceFilter()).attempt == 1

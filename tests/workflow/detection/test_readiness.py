@@ -142,7 +142,9 @@ def test_one_cause_is_said_once_for_all_who_wait(store: Store) -> None:
     put(store, [Trace("t", answer="Answer.", context="Text.")])
     causes = by_cause(readiness(store, EVERYTHING))
     judges = next(rows for cause, rows in causes.items() if "no chat endpoint" in cause)
-    assert {row.detector.name for row in judges} == {"claim_nli", "judge_score", "judge_verdict", "judge_yes_no"}
+    assert {row.detector.name for row in judges} == {
+        "claim_nli", "judge_score", "judge_template", "judge_verdict", "judge_yes_no",
+    }  # fmt: skip
     assert sum("no chat endpoint" in cause for cause in causes) == 1
 
 

@@ -140,6 +140,9 @@ def test_a_second_look_finds_what_was_mislabelled_and_forgets_what_was_adjudicat
     assert found.auroc > 0.95
     assert found.suspects[0].doubt.reasons[0].detector == DETECTOR
     assert step.second_look(store, limit=5) == found
+    read = step.read_doubts(store, found)
+    assert {doubt.trace.id for doubt in read} == {one.row.trace_id for one in found.suspects if one.doubt.reasons}
+    assert (read[0].trace.id, read[0].detector) == ("t3", DETECTOR)
     step.adjudicate(store, key(store, 3), "clean" if labels[3] else "hallucinated", by="cy", now=NOW)
     assert "t3" not in {one.row.trace_id for one in step.second_look(store, limit=5).suspects}
 

@@ -28,6 +28,7 @@ from calibrate.types import Evidence, Interval, Label, Record, Score, Trace, Tra
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.tuning import operating_points, probability
+from calibrate.workflow.tuning.model_identity import MODEL
 from calibrate.workflow.tuning.scoreboard import LENGTH, scoreboard
 from db import Store, open_store
 from db.releases import ReleaseRequest
@@ -58,7 +59,7 @@ def test_areas_equal_scikit_learn_and_the_baselines_come_last(store: Store) -> N
     )
     assert (line.n, line.scored, line.positives) == (60, 54, int(labels.sum()))
     assert board.lines[0].name == DETECTOR == board.leader
-    assert {one.name for one in board.lines[1:]} == {BASELINE, LENGTH}
+    assert {one.name for one in board.lines[1:]} == {BASELINE, LENGTH, MODEL}
     assert board.silent == {SILENT: "abstained: no context"}
     lengths = np.array([float(len(f"answer {place}")) for place in range(60)])
     assert board.line(LENGTH).auroc.value == pytest.approx(roc_auc_score(labels, lengths), abs=1e-9)
@@ -82,7 +83,7 @@ def test_the_leader_is_told_from_chance_only_by_a_paired_interval(store: Store) 
     filled(store)
     board = scoreboard(store)
     against = {one.other: one for one in board.against}
-    assert set(against) == {BASELINE, LENGTH}
+    assert set(against) == {BASELINE, LENGTH, MODEL}
     found = against[BASELINE].result
     assert against[BASELINE].beyond == (found.auroc.low is not None and found.auroc.low > 0)
     assert found.n == 54  # what both scored
@@ -207,7 +208,7 @@ def test_one_class_three_labels_and_equal_scores_are_told_not_ranked(store: Stor
     line = board.line(DETECTOR)
     assert (line.auroc.value, line.point, board.leader) == (None, None, None)
     assert sentences(board)[0].startswith("No detector can be ranked")
-    assert as_csv(IN_FILES, board.lines).count("\n") == 3
+    assert as_csv(IN_FILES, board.lines).count("\n") == 4
 
 
 def test_nothing_scored_says_what_to_do(store: Store) -> None:

@@ -25,8 +25,9 @@ from calibrate.detectors.token_overlap import TokenOverlap
 from calibrate.errors import BadInput
 from calibrate.runtime import Decision, decide
 from calibrate.thresholds.model import ThresholdsFile
-from calibrate.types import Record, Score, Tier, Trace, TraceFilter
+from calibrate.types import Record, Score, StatedScore, Tier, Trace, TraceFilter
 from calibrate.workflow.detection import detect
+from calibrate.workflow.detection.external import define_external, take_scores
 from calibrate.workflow.releasing import history, release
 from calibrate.workflow.watching import watch as step
 from calibrate.workflow.watching.watch import Look, Watcher
@@ -431,3 +432,47 @@ def test_times_are_those_of_the_clock_it_is_given(store: Store) -> None:
     later: datetime = NOW + timedelta(days=3)
     watcher(store, now=lambda: later).look()
     assert {one.decided_at for one in decisions(store, 1).values()} == {later}
+
+
+def publish_external(store: Store) -> ThresholdsFile:
+    """A release of an external detector that flags at or below 0.5, beside `DETECTOR`."""
+    publish(store, 0.3)
+    traces = store.traces.load(range(1, FEW + 1))
+    take_scores(store, "ragas", [StatedScore(one.id, n / FEW) for n, one in enumerate(traces)], now=NOW)
+    define_external(store, "ragas", flag_when="below", now=NOW)
+    save(store, "manual:0.5", name="ragas")
+    request = ReleaseRequest(detectors=[DETECTOR, "ragas"], tiers={}, reason="a test's few labels", by="ann")
+    return history.read_release(release.release(store, request, now=NOW))
+
+
+def test_a_trace_waits_for_a_score_that_is_to_be_imported(store: Store) -> None:
+    file = publish_external(store)
+    assert file.detectors["ragas"].is_external
+    clock = [NOW]
+    watching = watcher(store, now=lambda: clock[0])
+    assert watching.look().waiting == 0
+    add(store, range(4))  # n0 and n2 share no word with their context: flagged at once
+    look = watching.look()
+    assert (look.decided, look.waiting, look.undecided, look.failed, look.problems) == (2, 2, 0, {}, {})
+    again = watching.look()
+    assert (again.decided, again.waiting, again.computed + again.reused) == (0, 2, 0)
+    # The score comes, and the trace is decided by it.
+    take_scores(store, "ragas", [StatedScore("n1", 0.1)], now=NOW + timedelta(minutes=1))
+    look = watching.look()
+    assert (look.decided, look.waiting, look.tiers["signal"]) == (1, 1, 1)
+    [decision] = store.decisions.of(store.traces.find("n1") or 0)
+    assert (decision.flags, decision.scores["ragas"]) == (("ragas",), 0.1)
+    # The other has waited long enough.
+    clock[0] += timedelta(hours=25)
+    look = watching.look()
+    assert (look.decided, look.waiting, look.undecided) == (1, 0, 0)
+    [decision] = store.decisions.of(store.traces.find("n3") or 0)
+    assert (decision.flags, decision.scores["ragas"]) == ((), None)
+
+
+def test_nobody_waits_for_scores_of_a_revision_that_was_followed(store: Store) -> None:
+    publish_external(store)
+    take_scores(store, "ragas", [StatedScore("t1", 0.99)], now=NOW)
+    add(store, range(4))
+    look = watcher(store).look()
+    assert (look.waiting, look.undecided) == (0, 0)

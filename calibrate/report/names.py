@@ -6,7 +6,10 @@ from calibrate import registry
 from calibrate.sanitize import one_line
 
 WIDTH = 60
-_NO_DETECTORS = {"answer_length": "Answer length"}  # what detectors are held against, and is none
+_NO_DETECTORS = {
+    "answer_length": "Answer length",
+    "answering_model": "Answering model",
+}  # what detectors are held against, and is none
 
 
 def title_of(name: str) -> str:

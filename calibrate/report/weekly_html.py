@@ -15,9 +15,13 @@ import numpy as np
 from calibrate import registry
 from calibrate.report.names import title_of
 from calibrate.report.numbers import UNKNOWN, count, minute, number, share
+from calibrate.report.rate_chart import rate_chart
 from calibrate.report.sentences import drift, labels, weekly
+from calibrate.report.sentences import rates as rate_sentences
+from calibrate.report.tables import rates as rate_table
 from calibrate.sanitize import visible
 from calibrate.workflow.watching.drift_report import DetectorDrift
+from calibrate.workflow.week.rates import Rates
 from calibrate.workflow.week.weekly import Weekly
 
 BEFORE, NOW, LIMIT = "#8A8F98", "#009E73", "#C8941A"
@@ -82,8 +86,9 @@ def page(done: Weekly) -> str:
     if steps := weekly.next_steps(done):
         items = "".join(f"<li>{_text(step[:1].upper() + step[1:])}</li>" for step in steps)
         parts.append(f"<h2>Next</h2><ul>{items}</ul>")
-    parts += [*_done(done), *_lines(done)]
-    charts = done.report is not None and any(figure(line) for line in done.report.lines)
+    parts += [*_done(done), *_rates(done.rates), *_lines(done)]
+    drifts = done.report is not None and any(figure(line) for line in done.report.lines)
+    charts = drifts or bool(done.rates.series)
     script = f"<script>{get_plotlyjs()}</script>" if charts else ""  # 5 MB, so that the file needs no network
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -106,6 +111,25 @@ def _done(done: Weekly) -> Iterator[str]:
     for row in done.scored:
         yield f"<li>{_text(title_of(row.detector))}: {_text(weekly.scored(row))}</li>"
     yield "</ul>"
+
+
+def _rates(rates: Rates) -> Iterator[str]:
+    import plotly.graph_objects as go
+
+    yield "<h2>Hallucinated, by week</h2>"
+    if rates.series:
+        yield "<p class=quiet>Of the traffic, by the labels that count; bars are 95%</p>"
+        yield go.Figure(rate_chart(rates)).to_html(
+            full_html=False, include_plotlyjs=False, div_id="rates", config={"displayModeBar": False}
+        )
+        head, *rows = rate_table.rows(rates)
+        cells = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        yield f"<table><tr>{''.join(f'<th>{_text(name)}</th>' for name in head)}</tr>{cells}</table>"
+    for series in rates.series:
+        name = f"{_text(series.value)}: " if rates.by else ""
+        yield f"<p>{name}{_text(rate_sentences.newest(series))}</p>"
+    for remark in rate_sentences.remarks(rates):
+        yield f"<p class=quiet>{_text(remark)}</p>"
 
 
 def _lines(done: Weekly) -> Iterator[str]:

@@ -18,6 +18,7 @@ from calibrate.workflow.evidence.label_counts import LabelCounts
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
 from calibrate.workflow.evidence.prevalence import Prevalence
 from calibrate.workflow.watching.drift_report import Bins, DetectorDrift, DriftState, Gap, Report
+from calibrate.workflow.week.rates import Rates
 from calibrate.workflow.week.standing import Standing
 from calibrate.workflow.week.week import Week
 from calibrate.workflow.week.weekly import NotRun, Scored, Weekly
@@ -51,6 +52,7 @@ WAITING = replace(
     gap=Gap(DriftState.NOT_SCORED),
 )  # fmt: skip
 
+RATES = Rates(None, (), 0, 0, None, None)
 NO_LABELS = LabelsAtHand(LabelCounts(0, 20, 0, 0, 0, 0, 0), Prevalence(Interval(None)))
 
 
@@ -61,7 +63,7 @@ def weekly(*lines: DetectorDrift, **changed: Any) -> Weekly:
         ("label",), Standing(1, (), report),
     )  # fmt: skip
     scored = (Scored("word_overlap", 60, 2),)
-    return Weekly("2026-W47", NOW, 1, scored, SAMPLE, True, NO_LABELS, replace(state, **changed))
+    return Weekly("2026-W47", NOW, 1, scored, SAMPLE, True, NO_LABELS, replace(state, **changed), RATES)
 
 
 def test_it_is_one_document_with_a_chart_for_each_comparison() -> None:

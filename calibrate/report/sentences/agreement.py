@@ -82,6 +82,11 @@ def doubts(suspect: Suspect) -> list[str]:
     ]
 
 
+def against(detector: str, gold: str) -> str:
+    """Say whose evidence a card shows, and against which label: "Unsupported spans, against clean"."""
+    return f"{title_of(detector)}, against {gold}"
+
+
 def second_look(look: SecondLook) -> str:
     """Say what the doubts of a second look are worth."""
     labels = f"{count(look.n, 'gold label')} ({count(look.positives)} hallucinated)"

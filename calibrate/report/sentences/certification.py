@@ -5,10 +5,12 @@ from __future__ import annotations
 from calibrate.orientation import SIGNS
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, estimate, exact_share, number, share
+from calibrate.sanitize import one_line
 from calibrate.stats.certification.certificates import NotCertifiable, Offer, Plan, Shortfall, ShortfallReason, Step
 from calibrate.stats.certification.forecast import POWER, SIZES
 from calibrate.stats.intervals.exact_tests import left_after
-from calibrate.types import Guarantee
+from calibrate.thresholds.segments import name_segment
+from calibrate.types import FlagWhen, Guarantee, Part, Segments
 from calibrate.workflow.certification.attempts import CertificationStatus, Outcome, Overturned
 
 
@@ -17,7 +19,7 @@ def status(at: CertificationStatus) -> str:
     if at.overturned:
         text = overturned(at.overturned)
         return f"{text[:1].upper()}{text[1:]}."
-    return _progress(at) if at.outcome is None else _outcome(at.plan, at.outcome)
+    return _progress(at) if at.outcome is None else _outcome(at.plan, at.outcome, at.terms.part)
 
 
 def overturned(change: Overturned) -> str:
@@ -25,7 +27,8 @@ def overturned(change: Overturned) -> str:
     sure = change.guarantee
     unsure = f" and {count(change.unsure)} of the rest are unsure or disputed" if change.unsure else ""
     return (
-        f"labels of {title_of(change.detector)} have changed since it was certified: {count(sure.hallucinated)} of "
+        f"labels of {title_of(change.detector)}{in_part(change.part)} have changed since it was certified: "
+        f"{count(sure.hallucinated)} of "
         f"{count(sure.labels)} were hallucinated, {count(change.hallucinated)} are now{unsure}. The certificate no "
         "longer holds: certify it anew"
     )
@@ -35,7 +38,8 @@ def _progress(at: CertificationStatus) -> str:
     plan = at.plan
     promise = (
         f"Attempt {plan.attempt}: label {count(plan.labels, 'test trace')} of those flagged at "
-        f"{limit(plan, plan.deepest)}; chance to certify a precision of {exact_share(plan.target)}: "
+        f"{limit(plan, plan.deepest)}{in_part(at.terms.part)}; chance to certify a precision of "
+        f"{exact_share(plan.target)}: "
         f"about {share(plan.chance)}{_likely_recall(plan)}."
     )
     if at.fresh is None:
@@ -66,7 +70,7 @@ def _unsure(plan: Plan) -> str:
     )
 
 
-def _outcome(plan: Plan, outcome: Outcome) -> str:
+def _outcome(plan: Plan, outcome: Outcome, part: Part | None) -> str:
     counted = [
         f"{count(outcome.unsure)} unsure or disputed counted as not hallucinated" if outcome.unsure else "",
         f"{count(outcome.repeats)} that share sources with another were left out of the test by sources"
@@ -77,12 +81,33 @@ def _outcome(plan: Plan, outcome: Outcome) -> str:
     notes = f" Of the labels, {notes}." if notes else ""
     sure = outcome.guarantee
     if sure is None or outcome.cut is None:
-        return f"Not certified: {why(plan, outcome)}.{notes} {_error(plan)}"
+        return f"Not certified{in_part(part)}: {why(plan, outcome)}.{notes} {_error(plan)}"
     return (
-        f"Certified: of what is flagged at {limit(plan, outcome.cut)}, at least {exact_share(sure.target)} is "
+        f"Certified: of what is flagged at {limit(plan, outcome.cut)}{in_part(part)}, at least "
+        f"{exact_share(sure.target)} is "
         f"hallucinated ({count(sure.hallucinated)} of {count(sure.labels)} test labels were), {tested(sure)}.{notes} "
         f"{_error(plan)}"
     )
+
+
+def in_part(part: Part | None) -> str:
+    """Say that a statement is of one segment: " in the operation qa traffic alone"; "" for all traffic."""
+    return f" in the {one_line(name_segment(part.by, part.name), 80)} traffic alone" if part else ""
+
+
+def certified_segments(segments: Segments | None, flag_when: FlagWhen) -> list[str]:
+    """Say what is certified of the segments, a sentence for each that has a certificate."""
+    lines = []
+    for name, own in sorted(segments.thresholds.items() if segments else ()):
+        sure = own.guarantee
+        if segments is not None and sure is not None and sure.strength == "certified":
+            lines.append(
+                f"Certified{in_part(Part(segments.by, name))}: at least {exact_share(sure.target)} of what is flagged "
+                f"at {SIGNS[flag_when]} {number(own.threshold)} there is hallucinated ({count(sure.hallucinated)} of "
+                f"{count(sure.labels)} test labels were); at most {exact_share(round(1 - sure.confidence, 9))} of such "
+                "certificates are wrong"
+            )
+    return lines
 
 
 def tested(sure: Guarantee) -> str:

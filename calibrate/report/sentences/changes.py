@@ -54,7 +54,7 @@ def _describe(name: str, changes: Sequence[Change], row: DetectorImpact | None) 
     if first.field == "detector":
         new = first.before is None
         return ChangeLine(name, "comes in" if new else "leaves", str(first.after if new else first.before))
-    rules = [_moved(c.field.replace("params.", ""), *_values(c)) for c in changes if c.field not in _FIGURES]
+    rules = [_moved(c.field.replace("params.", ""), *_values(c)) for c in changes if _figure_of(c) not in _FIGURES]
     paired = row.check.paired if row and row.check else None
     if row and paired:
         words = ("precision", "recall", "flags a day")
@@ -62,12 +62,21 @@ def _describe(name: str, changes: Sequence[Change], row: DetectorImpact | None) 
         measured = [_moved(*figure) for figure in sides]
         measured.append(f"both on the same {count(paired.n)} labels")
     else:
-        measured = [_moved(_FIGURES[c.field], *_values(c)) for c in changes if c.field in _FIGURES]
+        measured = [
+            _moved(c.field.replace(figure, _FIGURES[figure], 1), *_values(c))
+            for c in changes
+            if (figure := _figure_of(c)) in _FIGURES
+        ]
     return ChangeLine(name, "", ", ".join(rules) or "same threshold, measured anew", ", ".join(measured))
 
 
+def _figure_of(change: Change) -> str:
+    """What changed, of whichever segment: "precision" for "precision (operation qa)"."""
+    return change.field.partition(" (")[0]
+
+
 def _moved(name: str, before: str, after: str) -> str:
-    return f"{name.replace('_', ' ')} {before} → {after}"
+    return f"{one_line(name.replace('_', ' '), 100)} {before} → {after}"
 
 
 def _values(change: Change) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from calibrate.report.numbers import ago, count, day, listed, share
 from calibrate.report.sentences import point_state
+from calibrate.report.sentences.certification import certified_segments
 from calibrate.report.sentences.figures import capitalised
 from calibrate.sanitize import one_line
 from calibrate.workflow.releasing.checklist import ENOUGH, FRESH, Checklist, Facts, Item, Mark
@@ -86,5 +87,10 @@ def _fresh(facts: Facts, now: datetime) -> str:
 
 
 def _promise(checklist: Checklist) -> str:
-    text = point_state.sentence(checklist.facts.state)
+    text = " ".join(
+        [
+            point_state.sentence(checklist.facts.state),
+            *(f"{line}." for line in certified_segments(checklist.segments, checklist.flag_when)),
+        ]
+    )
     return f"{text} Saved because: {one_line(checklist.reason, 300)}" if checklist.reason else text

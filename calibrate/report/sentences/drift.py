@@ -64,6 +64,13 @@ def next_step(report: Report) -> str:
         first = next(line for line in report.moved if line.shift)
         model = f" --model {quote(_model(first))}" if first.unseen else ""
         target, hint = ("", "") if first.promised else (" --target 0.7", ", or whatever precision is to hold")
+        if first.by is not None and not first.segments:
+            return "label a sample of new traffic, and test it by `gate`: no segment has flagged traces to recheck"
+        if first.by is not None:
+            only = model if first.by != "model" else ""
+            model = f" --segment {quote(visible(first.segments[0], 100))}{only}"
+            others = count(len(first.segments) - 1, "other segment")
+            hint += f"; then the same for {others}" if len(first.segments) > 1 else ""
         return f"label flagged traces until it is known: `recheck {first.detector}{model}{target}`{hint}"
     if report.next == NextStep.DETECT:
         return f"score the traffic: `detect {' '.join(report.waiting)} --all`"

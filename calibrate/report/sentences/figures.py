@@ -130,11 +130,18 @@ def _low_bound(at: str, precision: float | None, bound: float | None, target: fl
     )
 
 
-def missing(sweep: Sweep, *, waiting: int = 0) -> str | None:
+def missing(sweep: Sweep, *, waiting: int = 0, fitted: int = 0) -> str | None:
     """Say what keeps these labels from making a sweep, and the remedy; None where nothing is missing."""
+    if fitted and sweep.missing == Missing.NO_LABELS:
+        return f"{fitted_labels(fitted)}: label traces that it has not seen"
     if waiting and sweep.missing == Missing.NO_LABELS:
         return none_counts(waiting)
     return None if sweep.missing is None else _missing(sweep.missing, sweep.n, sweep.positives)
+
+
+def fitted_labels(n: int) -> str:
+    """Say that labels do not count for the detector that they fitted."""
+    return f"{count(n, 'label')} fitted this detector and {'does' if n == 1 else 'do'} not count for it"
 
 
 def _missing_of(point: OperatingPoint) -> str | None:

@@ -105,12 +105,12 @@ def side(row: DetectorImpact, *, new: bool) -> tuple[str, str, str, str]:
     a_day = "unknown" if daily is None else about(daily)
     pair: Paired | None = row.check.paired if row.check else None
     if pair is None:
-        return entry.limit, share(entry.metrics.precision.value), share(entry.metrics.recall.value), a_day
+        return entry.limits, share(entry.metrics.precision.value), share(entry.metrics.recall.value), a_day
     figures = pair.second if new else pair.first
     precision = "unknown (flags none)"
     if figures.flagged:
         precision = f"{share(figures.precision)} of {count(figures.flagged)} flagged"
-    return entry.limit, precision, share(figures.recall), a_day
+    return entry.limits, precision, share(figures.recall), a_day
 
 
 def worse(check: Check) -> str:

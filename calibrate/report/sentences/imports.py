@@ -1,14 +1,26 @@
-"""What became of the labels that an import brought, in sentences."""
+"""What a file is, which fields it fills, and what became of its labels, in sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from calibrate.report.numbers import count
-from calibrate.sanitize import visible
+from calibrate.ingest.formats import formats, title_of
+from calibrate.ingest.inspection.profile import FIELDS, MORE_FIELDS, Profile
+from calibrate.report.numbers import count, listed
+from calibrate.report.sentences.readiness import FIELDS as LACKING
+from calibrate.report.sentences.readiness import how_to_log
+from calibrate.sanitize import one_line, visible
 from calibrate.types import Sample
+from calibrate.workflow.detection.usable import Usable
+from calibrate.workflow.traces.import_labelled import Imported
 from calibrate.workflow.traces.membership import InSample, Membership
 
+FIELD_WORDS = {
+    "retrieval_scores": "retrieval scores",
+    "tokens": "log-probabilities",
+    "timestamp": "time",
+    "label": "labels",
+}
 QUESTION = "How were these traces chosen?"
 """What the Import page asks."""
 OPTION = "with --design random, flagged or feedback"
@@ -47,6 +59,61 @@ def restated(before: str, sample: Sample) -> str:
     if sample.design == "random":
         return f"{change}: its labels stand for the {count(sample.pool, 'trace')} of their window"
     return f"{change}: its labels describe no traffic, and what was chosen on them is known to be bad until chosen anew"
+
+
+def recognised(title: str, looked_at: int, rejected: int, *, is_whole: bool) -> str:
+    """Say what a file is and how much of it was looked at: "recognised as JSON lines: 500 traces, 3 rejected"."""
+    traces = count(looked_at, "trace") if is_whole else f"{count(looked_at, 'trace')} of its beginning looked at"
+    return f"recognised as {one_line(title, 80)}: {traces}{f', {count(rejected)} rejected' if rejected else ''}"
+
+
+def read_as(done: Imported) -> str:
+    """Say what was read and which fields it fills."""
+    benchmarks = [benchmark(each.title) for each in formats() if each.name == done.format and each.benchmark]
+    caution = f"; {benchmarks[0]}" if benchmarks and done.profile.filled.get("label") else ""
+    return f"read as {one_line(title_of(done.format), 80)}: {fields_filled(done.profile)}{caution}"
+
+
+def fields_filled(profile: Profile) -> str:
+    """Say how many traces have each field: "question, model 100%; sources 62%; log-probabilities 0%"."""
+    shares: dict[str, list[str]] = {}
+    names = (*FIELDS, *MORE_FIELDS)
+    for name in sorted(names, key=lambda name: -profile.filled.get(name, 0)):
+        shares.setdefault(filled(profile, name), []).append(field_name(name))
+    return "; ".join(f"{', '.join(alike)} {share}" for share, alike in shares.items())
+
+
+def field_name(name: str) -> str:
+    return FIELD_WORDS.get(name, name)
+
+
+def filled(profile: Profile, name: str) -> str:
+    """The share of traces that have a field. Only all are 100%, and only none are 0%."""
+    n = profile.filled.get(name, 0)
+    if 0 < n < profile.n:
+        return f"{min(99, max(1, round(100 * n / profile.n)))}%"
+    return "100%" if n else "0%"
+
+
+def can_run(rows: Sequence[Usable], *, looked_at: int, is_whole: bool = True) -> str:
+    """Say how many detectors find what they read on some of the traces: "14 of 22 detectors can run on these 40 …"."""
+    able = sum(row.able > 0 for row in rows)
+    which = f"{'these' if is_whole else 'the first'} {count(looked_at, 'trace')}" if looked_at != 1 else "this trace"
+    return f"{count(able)} of {count(len(rows), 'detector')} can run on {which}"
+
+
+def waits_for(name: str, rows: Sequence[Usable]) -> str:
+    """Say which detectors wait for a field, and how to log it."""
+    who = listed([row.title for row in rows], len(rows))
+    return f"{who}: 0 of {count(rows[0].total, 'trace')} have {LACKING.get(name, name)}. {how_to_log(name)}"
+
+
+def benchmark(title: str) -> str:
+    """Say what the labels of a published data set are not."""
+    return (
+        f"its labels are those of a benchmark ({one_line(title, 80)}): they show how detectors rank on it, and say "
+        "nothing of your own traffic. Keep it in a store of its own"
+    )
 
 
 def left_purged(n: int) -> str:

@@ -77,8 +77,9 @@ def doubt(labels: Doubt | None) -> str | None:
 
 
 def labelled(counts: LabelCounts) -> str:
-    """Say which labels a figure stands on: "80 of 80 labelled · 3 unsure · 19 disputed"."""
-    return " · ".join([f"{count(counts.labelled)} of {count(counts.total)} labelled", *_undecided(counts)])
+    """Say which labels a figure stands on: "80 of 96 labelled · 3 unsure · 16 kept for a judge's prompt"."""
+    aside = [f"{count(counts.in_prompts)} kept for a judge's prompt"] if counts.in_prompts else []
+    return " · ".join([f"{count(counts.labelled)} of {count(counts.total)} labelled", *_undecided(counts), *aside])
 
 
 def brief(counts: LabelCounts) -> list[str]:

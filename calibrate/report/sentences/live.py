@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from shlex import quote
 
 from calibrate.report.numbers import ago, count, day, estimate, exact_share, labelled, listed, period, share
 from calibrate.report.sentences import drift as drifting
 from calibrate.report.sentences import point_state
-from calibrate.sanitize import one_line
+from calibrate.sanitize import one_line, visible
+from calibrate.thresholds.segments import name_segment
 from calibrate.workflow.watching.drift_report import DriftState
 from calibrate.workflow.watching.live import Because, Due, Estimate, LiveThreshold
 from calibrate.workflow.watching.new_models import WISH, NewModel
@@ -18,6 +20,7 @@ ACTIONS = {
     Due.CHOOSE: "Choose another",
     Due.RECALIBRATE: "Recalibrate",
     Due.RECHECK: "Recheck",
+    Due.GATE: "Draw a sample",
     Due.SCORE: "Score the traffic",
 }
 
@@ -131,7 +134,24 @@ def why(row: LiveThreshold) -> str:
         return against(row)
     if row.because == Because.CHANGED:
         return f"It is no longer what was released: {', '.join(row.changes)}."
-    return _WHY[row.because]
+    return f"{_WHY[row.because]}{_part(row)}"
+
+
+def _part(row: LiveThreshold) -> str:
+    """Say which segment is to be rechecked; nothing where a detector has one threshold for all."""
+    if row.due == Due.GATE:
+        return " No segment of it has flagged traces to recheck: label a sample of new traffic, then test it by `gate`."
+    if row.due != Due.RECHECK or row.by is None or row.segment is None:
+        return ""
+    return f" It has thresholds per segment; {one_line(name_segment(row.by, row.segment), 80)} is next: {recheck(row)}."
+
+
+def recheck(row: LiveThreshold) -> str:
+    """Name the command that looks at its precision."""
+    if row.due == Due.GATE:
+        return "`gate`"
+    segment = "" if row.segment is None else f" --segment {quote(visible(row.segment, 100))}"
+    return f"`recheck {row.name}{segment}`"
 
 
 _WHY = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from calibrate.report.names import title_of
 from calibrate.report.numbers import about, count, estimate, exact_share, interval, share
 from calibrate.report.sentences.figures import capitalised, chance_words
+from calibrate.sanitize import one_line
 from calibrate.types import OperatingPoint, PointState, PointVerdict, StateReason
 from calibrate.workflow.tuning.better_steps import BetterKind, BetterStep, count_more_labels
 
@@ -84,11 +85,14 @@ def _holds(state: PointState) -> str:
 
 
 def _fell(state: PointState) -> str:
-    return f"A recheck found it below its target{_of(state)}: {_flagged(state)}."
+    part = f" of {one_line(state.part, 80)}" if state.part else ""
+    return f"A recheck{part} found it below its target{_of(state)}: {_flagged(state)}."
 
 
 def _overturned(state: PointState) -> str:
-    return f"Its certificate no longer holds, as labels have changed since: {_flagged(state, 'are hallucinated now')}."
+    part = f" of {one_line(state.part, 80)}" if state.part else ""
+    now = _flagged(state, "are hallucinated now")
+    return f"Its certificate{part} no longer holds, as labels have changed since: {now}."
 
 
 def _unstated(state: PointState) -> str:

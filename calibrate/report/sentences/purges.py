@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime
 
-from calibrate.report.numbers import count, stamp
+from calibrate.report.numbers import count, listed, stamp
 from calibrate.types import PurgeCounts
 from calibrate.workflow.upkeep.purge import Purged
 
@@ -58,6 +58,11 @@ def lines_of(purged: Purged, *, sqlite: bool) -> list[str]:
         lines.append("the store's file was written anew, and its log emptied")
     else:
         lines.append("PostgreSQL wrote its tables anew (VACUUM FULL); its own write-ahead log and replicas follow it")
+    if purged.prompts:
+        lines.append(
+            f"{listed(purged.prompts)} quoted what was purged, goes without it, and has another version now: run its "
+            "judge again, and look whether its threshold still fits"
+        )
     if purged.releases:
         versions = ", ".join(f"v{version}" for version in purged.releases)
         lines.append(

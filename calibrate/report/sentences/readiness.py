@@ -9,7 +9,12 @@ from calibrate.sanitize import one_line
 from calibrate.workflow.detection.detectors import asks_chat
 from calibrate.workflow.detection.readiness import Group, Readiness, Standing, Total
 
-HEADINGS = {Group.READY: "Ready", Group.LACKS: "Your traces lack", Group.SETUP: "Needs setup"}
+HEADINGS = {
+    Group.READY: "Ready",
+    Group.IMPORTED: "Imported scores",
+    Group.LACKS: "Your traces lack",
+    Group.SETUP: "Needs setup",
+}
 DOCUMENT = "docs/how-to/traces.md, “What detectors read”"
 FIELDS = {
     "alternatives": "other answers to the same question",
@@ -17,6 +22,7 @@ FIELDS = {
     "context": "what the answer was given",
     "question": "the question",
     "retrieval_scores": "the retriever's scores",
+    "retrieved": "retrieved passages",
     "schema": "the schema of the answer",
     "sources": "retrieved passages",
     "tokens": "log-probabilities of tokens",
@@ -28,6 +34,7 @@ HOW_TO_LOG = {
     "context": "Log the retrieved passages as `sources`, or all that the answer was given as one text, `context`.",
     "question": "Log what was asked as `question`.",
     "retrieval_scores": "Log how well the retriever rated each passage as `retrieval_score` in `sources`.",
+    "retrieved": "Log the retrieved passages as `sources`, each with its `retrieval_score`.",
     "schema": "Log the JSON Schema that the answer should follow as `schema`.",
     "sources": "Log the retrieved passages as `sources`, by the number that the answer cites.",
     "tokens": "Ask the model for `logprobs` with `top_logprobs` 5, and log them as `tokens`.",
@@ -38,6 +45,7 @@ EXAMPLES = {
     "context": '"context": "Covered for 24 months."',
     "question": '"question": "How long is the warranty?"',
     "retrieval_scores": '"sources": {"1": {"text": "Covered for 24 months.", "retrieval_score": 0.83}}',
+    "retrieved": '"sources": {"1": {"title": "Warranty", "retrieval_score": 0.83}}',
     "schema": '"schema": {"type": "object", "required": ["months"]}',
     "sources": '"sources": {"1": "Covered for 24 months.", "2": {"title": "Returns", "text": "Within 14 days."}}',
     "tokens": '"tokens": [{"token": "Two", "logprob": -0.11, "top_logprobs": [{"token": "One", "logprob": -2.3}]}]',
@@ -79,6 +87,11 @@ def standing(row: Readiness) -> str:
     parts += [f"{count(covered.waiting)} to go"] if covered.waiting else []
     parts += [f"{count(covered.failed)} failed"] if covered.failed else []
     return ", ".join(parts)
+
+
+def imported(row: Readiness) -> str:
+    """Say how many traces have an imported score, and which revision of them counts."""
+    return f"{count(row.coverage.scored)} of {count(row.total)} scored, revision {row.detector.revision()}"
 
 
 def failed(row: Readiness) -> str:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count
 from calibrate.report.sentences import certification, figures, impact, point_state, recheck
+from calibrate.sanitize import one_line, visible
+from calibrate.thresholds.segments import describe_segments
+from calibrate.types import Segments
 from calibrate.workflow.upgrade.planning import Plan
 from calibrate.workflow.upgrade.recalibrate import Outcome, Redone
 
@@ -37,6 +41,38 @@ def stays(redone: Redone) -> str | None:
 
 def remark(redone: Redone) -> str | None:
     """Say what to know of a new point; None where there is nothing."""
+    parts = [_remark(redone), _segments(redone)]
+    return "; ".join(part for part in parts if part) or None
+
+
+def _segments(redone: Redone) -> str | None:
+    """Say what becomes of the thresholds per segment; None where there were none."""
+    before = redone.due.entry.segments
+    if redone.point is None or before is None:
+        return None
+    by = one_line(before.by, 60)
+    if redone.segments is not None:
+        return f"its thresholds by {by} are chosen again: {one_line(describe_segments(redone.segments), 300)}"
+    return (
+        f"its thresholds by {by} are dropped, and it gets one for all: its policy and these labels offer none per "
+        f"segment; {choose_segments(redone.due.name, before)} tries again"
+    )
+
+
+def choose_segments(detector: str, before: Segments) -> str:
+    """Name the command that chooses thresholds per segment again."""
+    return f"`segments {detector} --by {quote(visible(before.by, 100))} --save`"
+
+
+def dropped(detector: str, before: Segments) -> str:
+    """Say that a threshold for all, once saved, takes the place of the live ones per segment."""
+    return (
+        f"live are thresholds by {one_line(before.by, 60)} ({one_line(describe_segments(before), 300)}): once this one "
+        f"is saved, the next release has one for all; {choose_segments(detector, before)} chooses them again"
+    )
+
+
+def _remark(redone: Redone) -> str | None:
     if redone.remark is None or redone.point is None:
         return None
     if redone.remark == "certificate lost":

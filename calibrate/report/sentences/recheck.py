@@ -7,7 +7,7 @@ from shlex import quote
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, day, exact_share, interval, share
 from calibrate.report.numbers import period as days
-from calibrate.sanitize import visible
+from calibrate.sanitize import one_line, visible
 from calibrate.types import TraceFilter
 from calibrate.workflow.watching.recheck import State
 from calibrate.workflow.watching.recheck_plan import INSTANT, Plan, Traffic
@@ -19,7 +19,9 @@ ENOUGH = 120
 def verdict(at: State) -> str:
     """Say what is known of the precision, and of which traffic."""
     name, plan = title_of(at.recheck.detector), at.plan
-    target, evidence, where = exact_share(plan.target), _evidence(at), f"in the traffic of {period(plan)}"
+    target, evidence = exact_share(plan.target), _evidence(at)
+    part = f"{one_line(plan.part, 80)} " if plan.part is not None else ""
+    where = f"in the {part}traffic of {period(plan)}"
     unsure = f"; {count(at.unsure)} unsure" if at.unsure else ""
     if at.decision == "holds":
         return f"{name} holds {where}: its precision there is above {target} ({evidence}{unsure})."
@@ -86,7 +88,8 @@ def _by_source(at: State) -> str:
 def next_step(at: State) -> str:
     """Say what to do now."""
     name = at.recheck.detector
-    model = f" --model {quote(visible(at.plan.model, 100))}" if at.plan.model is not None else ""
+    narrowed = (("segment", at.plan.segment), ("model", at.plan.model))
+    model = "".join(f" --{name} {quote(visible(value, 100))}" for name, value in narrowed if value is not None)
     if at.decision == "holds":
         return "nothing to do: the threshold stays"
     if at.decision == "fell below":

@@ -9,8 +9,10 @@ from calibrate.report.numbers import count, decimal_interval, decimals, differen
 from calibrate.report.sentences import figures
 from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.stats.intervals.best_of_many import Verdict
+from calibrate.stats.intervals.ranking_within import Recognizes, Within
 from calibrate.stats.sweep.sweep import RANKABLE
 from calibrate.types import Interval
+from calibrate.workflow.tuning.model_identity import MODEL
 from calibrate.workflow.tuning.scoreboard import OVERLAP, Against, AtPoint, Scoreboard, Silence
 
 
@@ -33,6 +35,7 @@ def _sentences(board: Scoreboard) -> Iterator[str]:
         if many > 1:
             yield _best(board)
         yield from (_comparison(against, board) for against in board.against)
+        yield from _within(board)
     if caution := caution_of(board.caution):
         yield f"{caution}."
     if OVERLAP not in {line.name for line in board.lines} | set(board.silent):
@@ -45,6 +48,41 @@ def _sentences(board: Scoreboard) -> Iterator[str]:
         if line.not_run
     ]:
         yield f"Not run: {', '.join(waiting)}. Coverage is of the rest; recall counts what was not run as not flagged."
+
+
+def _within(board: Scoreboard) -> Iterator[str]:
+    """What is left of the leader where knowing the model does not help, and who recognises nothing but the model."""
+    if not board.logged:
+        yield "No labelled trace names its model: log `model`, for which model answered can beat every detector."
+    if board.models < 2:
+        return
+    if board.logged < board.n:
+        yield f"Which model answered is logged on {count(board.logged)} of {count(board.n, 'label')}."
+    within = board.line(board.leader or "").within
+    if within.auroc.value is not None:
+        yield (
+            f"Among answers of one model and operation its AUROC is {_auroc(within.auroc)} ({count(within.n, 'label')} "
+            f"of {count(board.models, 'model')})."
+        )
+    only = [title_of(line.name) for line in board.lines if line.name != MODEL and recognizes_model(line.within)]
+    if only:
+        verb = "recognises" if len(only) == 1 else "recognise"
+        yield f"{listed(only, most=6)} {verb} the model, not the error: within one model nothing is shown above chance."
+
+
+def recognizes_model(within: Within) -> bool:
+    """Whether scores are shown to tell models apart, and not errors."""
+    return within.recognizes == Recognizes.STRATUM
+
+
+def within_in_words(title: str, within: Within) -> str:
+    """Say of one detector that it tells models apart only."""
+    return f"{title} recognises the model, not the error: within one model its AUROC is {_auroc(within.auroc)}"
+
+
+def recognizes(within: Within) -> str:
+    """Say what scores are shown to tell apart; "" where labels do not show it, or no model is logged."""
+    return {Recognizes.ERROR: "error", Recognizes.STRATUM: "model"}.get(within.recognizes, "")
 
 
 def _best(board: Scoreboard) -> str:
@@ -86,6 +124,7 @@ def silent(board: Scoreboard) -> dict[str, str]:
     words: dict[str, str] = {
         Silence.NO_LABELS: "no labels: label some traces first",
         Silence.WAITING: "its labels wait behind a trace that nobody has labelled",
+        Silence.FITTED: "every label fitted it, and does not count for it",
         Silence.REFUSALS: "every labelled answer is a refusal",
     }
     return {name: words.get(reason, reason) for name, reason in board.silent.items()}

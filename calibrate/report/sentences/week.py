@@ -146,7 +146,7 @@ def _check(state: Week) -> Todo:
     if state.checks_due:
         first, *others = state.checks_due
         more = f" And {count(len(others), 'more')}." if others else ""
-        how = f"`recheck {first.name}`" if first.because != Because.CHANGED else "`recalibrate`"
+        how = live.recheck(first) if first.because != Because.CHANGED else "`recalibrate`"
         return Todo(f"{live.why(first)}{more}", live.ACTIONS[first.due] if first.due else "", how, title_of(first.name))
     names = listed([one_line(model.name, 40) for model in state.unknown_models])
     sum_of = share(sum(model.share for model in state.unknown_models))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calibrate.detectors.shared.external import imported
 from calibrate.report.numbers import count
 from calibrate.report.sentences import drift, week
 from calibrate.workflow.week.weekly import NotRun, Scored, Weekly
@@ -29,6 +30,8 @@ def not_run(row: Scored) -> str | None:
     """Say why a detector was not run; None where it was."""
     if row.not_run == NotRun.ASKS_CHAT:
         return f"it asks a chat endpoint: `detect {row.detector} --sample NAME --budget USD` says what it may spend"
+    if row.not_run == NotRun.IMPORTED:
+        return imported(row.detector)
     if row.not_run == NotRun.SAMPLED:
         return f"production runs it on {row.detail} only"
     return row.detail if row.not_run else None

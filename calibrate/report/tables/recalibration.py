@@ -40,7 +40,7 @@ CHANGES = Column[Redone](
     "changes", "What changed", lambda redone: one_line(", ".join(redone.due.changes), 200) or "nothing", width=200
 )
 FLAGGED_AT = Column[Redone](
-    "before", "Flagged at", lambda redone: redone.due.entry.limit, help="The live release's threshold"
+    "before", "Flagged at", lambda redone: redone.due.entry.limits, help="The live release's threshold"
 )
 POLICY = Column[Redone](
     "policy", "Policy", lambda redone: saved_policy_in_words((redone.point or redone.due.entry).policy)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import interval, limit
-from calibrate.report.sentences.scoreboard import why
+from calibrate.report.sentences.scoreboard import recognizes, why
 from calibrate.report.tables.column import Column, Form
 from calibrate.workflow.tuning.scoreboard import AtPoint, Line
 
@@ -29,6 +29,12 @@ AUROC = Column[Line](
     "auroc", "AUROC", lambda line: line.auroc, Form.FIGURE,
     "The chance that a hallucinated trace scores worse than a clean one; 0.5 is chance", 55, 74,
 )  # fmt: skip
+WITHIN = Column[Line](
+    "auroc_within_model", "In model", lambda line: line.within.auroc, Form.FIGURE,
+    "AUROC among answers of one model in one operation: what is left where knowing the model does not help", 66, 74,
+)  # fmt: skip
+WITHIN_N = Column[Line]("n_within_model", "labels with a model", lambda line: line.within.n, Form.COUNT)
+RECOGNIZES = Column[Line]("recognizes", "recognizes", lambda line: recognizes(line.within))
 AVERAGE_PRECISION = Column[Line](
     "average_precision", "AP", lambda line: line.average_precision, Form.FIGURE,
     "Average precision: precision averaged over recall, to be read against the prevalence", 45, 74,
@@ -89,15 +95,15 @@ EXPLAINS = Column[Line](
 WHY = Column[Line]("why", "why", _at_point(why))
 
 ON_PAGE = (
-    TITLE, AUROC, AVERAGE_PRECISION, PRECISION, RECALL, RECALL_SETTLED, AT, CHOSEN, SCORED, COVERAGE,
-    MILLISECONDS, COST, CALLS, EXPLAINS,
+    TITLE, AUROC, WITHIN, PRECISION, RECALL, AT, CHOSEN, COVERAGE, COST,
 )  # fmt: skip
 ON_TERMINAL = (
-    SHOWN_NAME, AUROC, AVERAGE_PRECISION, PRECISION, RECALL, RECALL_SETTLED, AT, CHOSEN, COVERAGE, SCORED,
+    SHOWN_NAME, AUROC, WITHIN, AVERAGE_PRECISION, PRECISION, RECALL, RECALL_SETTLED, AT, CHOSEN, COVERAGE, SCORED,
     NOT_RUN, MILLISECONDS, COST, CALLS, EXPLAINS,
 )  # fmt: skip
 IN_FILES = (
-    DETECTOR, BASELINE, N, SCORED, POSITIVES, NOT_RUN, COVERAGE, AUROC, AVERAGE_PRECISION, PRECISION, RECALL,
+    DETECTOR, BASELINE, N, SCORED, POSITIVES, NOT_RUN, COVERAGE, AUROC, WITHIN, WITHIN_N, RECOGNIZES,
+    AVERAGE_PRECISION, PRECISION, RECALL,
     SETTLED_LOW, SETTLED_HIGH, THRESHOLD,
     POLICY, SAVED, FLAGGED, MILLISECONDS, COST, CALLS, EXPLAINS, WHY,
 )  # fmt: skip

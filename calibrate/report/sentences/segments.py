@@ -1,0 +1,46 @@
+"""Whether thresholds per segment gain, in sentences."""
+
+from __future__ import annotations
+
+from calibrate.report.numbers import count, exact_share, points, share
+from calibrate.sanitize import one_line
+from calibrate.stats.segments.rows import LABELS, OF_EACH
+from calibrate.workflow.tuning.segments import Segmented, SegmentVerdict
+
+OUT_OF_FOLD = (
+    "Own figures are out of fold: each label is flagged by curves fitted without it. A segment's curve is "
+    "drawn towards that of all segments as far as its labels are few"
+)
+
+
+def name_by(by: str) -> str:
+    """ "attributes.tier" as people read it: "tier"."""
+    return one_line(by.removeprefix("attributes."), 60)
+
+
+def verdict(segmented: Segmented) -> str:
+    """Whether thresholds per segment find more than one threshold at equal precision."""
+    by, gain = name_by(segmented.by), segmented.gain
+    if segmented.verdict == SegmentVerdict.FEW or gain is None:
+        return (
+            f"Fewer than two segments by {by} have enough labels for a threshold of their own ({LABELS} with a score, "
+            f"{OF_EACH} of them hallucinated and {OF_EACH} clean): one threshold serves all"
+        )
+    if segmented.verdict == SegmentVerdict.UNMET:
+        return f"No threshold meets {segmented.policy}, so thresholds by {by} are not offered"
+    difference = points(gain.difference.value, gain.difference.low, gain.difference.high)
+    at = f"at a precision of {exact_share(round(gain.precision, 4))}"
+    figures = f"{share(gain.own)} of the hallucinations against {share(gain.common)}: {difference}, out of fold"
+    if segmented.verdict == SegmentVerdict.OFFERED:
+        return f"Thresholds by {by} find more {at}: {figures}"
+    return f"Thresholds by {by} are not shown to find more than one threshold {at}: {figures}"
+
+
+def fallback(segmented: Segmented) -> str | None:
+    """Who keeps the common threshold; None where every label has a segment with one of its own."""
+    few = sum(not row.enough for row in segmented.rows)
+    if segmented.verdict == SegmentVerdict.FEW or not (few or segmented.outside):
+        return None
+    parts = [count(few, "segment") + " with too few labels"] if few else []
+    parts += [f"traces of no segment ({count(segmented.outside, 'label')})"] if segmented.outside else []
+    return f"The common threshold serves {' and '.join(parts)}"

@@ -7,7 +7,7 @@ from html import escape
 
 from calibrate.sanitize import one_line, visible
 
-__all__ = ["charted", "label", "middle", "plain", "visible"]
+__all__ = ["charted", "label", "middle", "plain", "spoken", "visible"]
 
 # Where Markdown would act on a character. A hyphen within a word, a colon before a blank and the like stay as they are.
 _ACTS = re.compile(r"[\\`*\[\]<>$~|&]|(?<!\w)_|_(?!\w)|:(?=\S)|^[#+\-=]|(?<=\d)[.)](?=\s)")
@@ -23,6 +23,14 @@ _JOINER = "\u2060"  # parts, and shows as nothing; who copies the text copies it
 def plain(text: str | None, limit: int | None = None) -> str:
     """`visible` on one line, with Markdown's characters escaped, for what Streamlit reads as Markdown."""
     return _NOTHING.join(_ESCAPED.sub(r"\\\1", piece) for piece in _LINKS.split(one_line(text, limit)))
+
+
+def spoken(text: str | None, limit: int | None = None) -> str:
+    """`plain`, but what stands between two backticks in a sentence of ours is set as code: commands and parameters."""
+    pieces = one_line(text, limit).split("`")
+    if len(pieces) % 2 == 0:  # an odd one out is a character of a name
+        return plain(text, limit)
+    return "".join(f"`{piece}`" if place % 2 and piece else plain(piece) for place, piece in enumerate(pieces))
 
 
 def label(text: str | None, limit: int | None = None) -> str:

@@ -19,7 +19,7 @@ from db import Store
 from db.runs import ENDED, Run
 from pages import shell
 from pages.components import run_view
-from pages.detect import ready_table, run_bar, scope, sheet
+from pages.detect import catalogue, ready_table, run_bar, scope, sheet
 from pages.detect.detector_form import configured
 
 BEFORE = "detect_rows"  # in the session: what was known before the run that is going
@@ -76,6 +76,7 @@ def show(store: Store) -> None:
         if newest:
             show_outcome(store, newest, rows)
         ready_table.show(store, rows)
+        catalogue.show(store, where)
         sheet.show(store, where)
     if runs:
         with st.expander("Runs so far", icon=":material/history:"):

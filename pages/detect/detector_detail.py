@@ -13,6 +13,7 @@ from calibrate import registry
 from calibrate.backends import files
 from calibrate.backends.chat import Estimate, chat
 from calibrate.detectors.base import Detector
+from calibrate.detectors.shared.external import is_external
 from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import ago, count, duration, listed, money, number, share
 from calibrate.types import Usage
@@ -20,13 +21,14 @@ from calibrate.workflow.detection import detectors as step
 from db import Store
 from pages import shell
 from pages.components.run_view import queue
-from pages.components.text import middle, plain
+from pages.components.text import middle, plain, spoken
 from pages.detect.detector_form import about, choose_budget, fields, needs
 
 STATES = {
     "ready": ":material/check_circle: **Ready**",
     "no model needed": ":material/check_circle: **No model needed**",
     "missing": ":material/error: **Missing**",
+    "imported": ":material/upload: **Scores are imported**",
 }
 
 
@@ -36,10 +38,13 @@ def show(store: Store, overview: step.Overview, now: datetime) -> None:
     with st.container(gap="small"):
         st.header(plain(detector.title), anchor=False)
         st.markdown(plain(about(detector)))
-        st.caption(
-            f"{plain(detector.name)} · needs {plain(needs(detector))} · flags {detector.flag_when} a threshold "
-            f"(the common recipe's is {detector.usual_threshold:g}) · value: {plain(detector.unit)}"
-        )
+        if is_external(detector):
+            st.caption(f"flags {detector.flag_when} a threshold · value: {plain(detector.unit)}")
+        else:
+            st.caption(
+                f"{plain(detector.name)} · needs {plain(needs(detector))} · flags {detector.flag_when} a threshold "
+                f"(the common recipe's is {detector.usual_threshold:g}) · value: {plain(detector.unit)}"
+            )
     places = st.columns(3, gap="medium")
     with places[0], st.container(gap=None):
         st.caption("Coverage")
@@ -47,8 +52,12 @@ def show(store: Store, overview: step.Overview, now: datetime) -> None:
     with places[1], st.container(gap=None):
         st.caption("Model")
         st.markdown(STATES[overview.status.state])
-        if overview.status.how or overview.status.revision:
-            st.caption(plain(overview.status.how or middle(overview.status.revision, 70)))
+        if is_external(detector):
+            st.caption(f"revision {plain(overview.status.revision)}")
+        elif overview.status.how or overview.status.revision:
+            st.caption(spoken(overview.status.how or middle(overview.status.revision, 70)))
+    if is_external(detector):
+        return
     with places[2], st.container(gap=None):
         st.caption("Last run")
         _last_run(overview.measured, now)
@@ -118,8 +127,11 @@ def offer_run(store: Store, detector: Detector, scope: Mapping[str, Any], *, sho
 
     `shown` is what the page says already of a missing model.
     """
+    if is_external(detector):
+        st.caption("It is not run: import its scores on the Detect page.")
+        return
     if why := detector.unavailable():
-        st.caption(f":material/block: It cannot run here: {'see “Model” above' if why == shown else plain(why)}.")
+        st.caption(f":material/block: It cannot run here: {'see “Model” above' if why == shown else spoken(why)}.")
         return
     covered = step.coverage(store, detector, scope)
     if not covered.to_do:
@@ -145,7 +157,7 @@ def offer_run(store: Store, detector: Detector, scope: Mapping[str, Any], *, sho
 def show_takes(store: Store, detector: Detector, scope: Mapping[str, Any]) -> None:
     """What a run over the rest would take with these parameters, without the button."""
     if why := detector.unavailable():
-        st.caption(f":material/block: It cannot run here: {plain(why)}.")
+        st.caption(f":material/block: It cannot run here: {spoken(why)}.")
         return
     covered = step.coverage(store, detector, scope)
     if covered.to_do:

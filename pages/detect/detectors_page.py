@@ -15,7 +15,7 @@ from db import Store
 from pages import shell
 from pages.components.run_view import is_going, show_problem, show_progress, show_result
 from pages.components.text import visible
-from pages.detect import detector_compare, detector_detail, file_editor
+from pages.detect import detector_compare, detector_detail, file_editor, judge_and_people
 from pages.shell.bar import at_hand
 
 
@@ -69,5 +69,6 @@ with shell.page_frame("Detector", "What it measures, whether it can run here, an
     if (prompt := step.prompt_of(chosen.detector)) is not None:
         with st.expander("Prompt", icon=":material/chat:"):
             file_editor.edit(store, team_files.get(store, prompt), shell.now())
+    judge_and_people.show(store, chosen.detector.name, sample.name if sample else None)
     detector_compare.show(store, chosen.detector.name, sample.name if sample else None)
     file_editor.show_lists(store, shell.now())

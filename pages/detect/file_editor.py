@@ -20,6 +20,7 @@ REFUSED = "files_refused"  # {name: (text, why)}
 _STYLE = "<style>[class*=st-key-edit-] textarea {font-family: monospace; font-size: .875rem; line-height: 1.5}</style>"
 CHANGES = {
     "prompts/": "Scores are kept with the version they were made with. Another version asks about every trace again.",
+    "templates/": "Scores are kept with the version they were made with. Another version asks about every trace again.",
     "refusals/": "Scores are kept with the lists they were made with. After a change every detector starts anew.",
     "prices.csv": "Prices change no score: they are for estimates, for the cost of a run and for its limit.",
 }

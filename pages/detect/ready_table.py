@@ -1,4 +1,4 @@
-"""The table of detectors in three groups: ready, what the traces lack, what needs setup."""
+"""The table of detectors in groups: ready, with imported scores, what the traces lack, what needs setup."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from calibrate.report.sentences import readiness as sentences
+from calibrate.report.sentences import worth as worth_sentences
 from calibrate.workflow.detection.readiness import Group, Readiness, by_cause, by_field
+from calibrate.workflow.tuning.worth import Measured, Worth, measure_worth, ranked
 from db import Store
 from db.runs import Run
 from pages import shell
 from pages.components.run_view import retry, show_detector
-from pages.components.text import label, plain
-from pages.detect import sheet
+from pages.components.text import label, plain, spoken
+from pages.detect import imported_scores, sheet
 
 CHOSEN = "detect_chosen"  # {detector: whether it is ticked}, of those that somebody ticked or unticked
 HEADS = ("Detector", "Can score", "Time", "Cost", "Scores", "")
@@ -27,8 +29,11 @@ STYLE = f"""<style>
 {ROW} > :nth-child(n+2):nth-child(-n+4), .st-key-detect-heads > :nth-child(n+2):nth-child(-n+4) {{
   text-align: right; font-variant-numeric: tabular-nums}}
 {ROW} :is([data-testid=stMarkdownContainer], [data-testid=stCaptionContainer]),
-[class*=st-key-detect-cause-] [data-testid=stMarkdownContainer] {{margin-bottom: 0 !important}}
+:is([class*=st-key-detect-cause-], [class*=st-key-detect-rank-]) [data-testid=stMarkdownContainer] {{
+  margin-bottom: 0 !important}}
 :is({ROW}, [class*=st-key-detect-cause-]) p {{margin: 0; font-size: .875rem}}
+[class*=st-key-detect-rank-] {{padding: .7rem 0 .3rem; border-top: 1px solid rgba(138,143,152,.22)}}
+[class*=st-key-detect-rank-] p {{margin: 0; font-size: .875rem}}
 [class*=st-key-detect-cause-] {{padding: .35rem 0 .1rem; border-top: 1px solid rgba(138,143,152,.22)}}
 [class*=st-key-detect-cause-] [data-testid=stPageLink-NavLink] {{padding: 0}}
 [class*=st-key-detect-cause-] [data-testid=stPageLink-NavLink] [data-testid=stIconMaterial] {{display: none}}
@@ -78,6 +83,7 @@ def show(store: Store, rows: Sequence[Readiness], run: Run | None = None) -> Non
         _heading(Group.READY, len(names))
         st.button("All", type="tertiary", disabled=run is not None, on_click=tick, args=(names, True))
         st.button("None", type="tertiary", disabled=run is not None, on_click=tick, args=(names, False))
+    shown: Worth | None = None
     if able := ready(rows):
         ticked = {row.detector.name for row in chosen(rows)}
         going = {spec["name"] for spec in run.detectors} if run else set()
@@ -85,11 +91,27 @@ def show(store: Store, rows: Sequence[Readiness], run: Run | None = None) -> Non
             with st.container(key="detect-heads"):
                 for word in HEADS:
                     st.caption(word)
-            for row in able:
+            measured = _measured(store)
+            by_name = {row.detector.name: row for row in able}
+            for worth, row in [
+                (worth, by_name[name]) for worth, members in ranked(by_name, measured).items() for name in members
+            ]:
+                if worth != shown:
+                    shown = worth
+                    _rank(worth)
                 on = row.detector.name in (going if run else ticked)
-                _row(store, row, run if row.detector.name in going else None, on=on, locked=run is not None)
+                _row(
+                    store,
+                    row,
+                    run if row.detector.name in going else None,
+                    measured.get(row.detector.name, Measured()),
+                    on=on,
+                    locked=run is not None,
+                )
     else:
         st.caption("No detector can run on these traces as they are.")
+    if run is None:
+        imported_scores.show(store, rows)
     if fields := by_field(rows):
         _heading(Group.LACKS, sum(map(len, fields.values())))
         for name, waiting in fields.items():
@@ -98,7 +120,7 @@ def show(store: Store, rows: Sequence[Readiness], run: Run | None = None) -> Non
         _heading(Group.SETUP, sum(map(len, causes.values())))
         for place, (cause, waiting) in enumerate(causes.items()):
             with st.container(key=f"detect-cause-setup-{place}", gap=None):
-                st.markdown(plain(sentences.setup(cause), 800))
+                st.markdown(spoken(sentences.setup(cause), 800))
                 _names(waiting)
 
 
@@ -106,7 +128,17 @@ def _heading(group: Group, n: int) -> None:
     st.markdown(f"**{sentences.HEADINGS[group]}** &ensp; :gray[{n}]", width="content")
 
 
-def _row(store: Store, row: Readiness, run: Run | None, *, on: bool, locked: bool) -> None:
+@shell.cached_read("Comparing with the baselines …", *shell.EVIDENCE, "points", entries=20)
+def _measured(store: Store) -> Mapping[str, Measured]:
+    return measure_worth(store)
+
+
+def _rank(worth: Worth) -> None:
+    with st.container(key=f"detect-rank-{worth}"):
+        st.markdown(f"{worth_sentences.heading(worth)} :gray[· {worth_sentences.MEANS[worth]}]")
+
+
+def _row(store: Store, row: Readiness, run: Run | None, measured: Measured, *, on: bool, locked: bool) -> None:
     detector, failed = row.detector, run is None and row.failure is not None
     kind = "failed-" if failed else "going-" if run else ""
     with st.container(key=f"detect-row-{kind}{detector.name}"):
@@ -127,7 +159,8 @@ def _row(store: Store, row: Readiness, run: Run | None, *, on: bool, locked: boo
             icon=":material/tune:",
             type="tertiary",
             key=f"detect_sheet_{detector.name}",
-            help=f"Settings and details of {label(detector.name, 60)}",
+            help=f"Settings and details of {label(detector.name, 60)}. "
+            f"{worth_sentences.heading(measured.worth)}: {plain(worth_sentences.because(measured))}",
             disabled=locked,
             on_click=sheet.ask,
             args=(detector.name,),

@@ -5,20 +5,27 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.errors import BadInput
+from calibrate.report.numbers import number
 from calibrate.report.sentences import agreement as sentences
 from calibrate.workflow.labelling import agreement as step
 from db import Store
 from pages import shell
-from pages.components.labelling import label_surface
+from pages.components.labelling import label_surface, trace_card
 from pages.components.text import plain, visible
 
 MOST = 10
+CARD_HEIGHT = "24rem"
 AT_HAND = "second_look"  # in the session: the sample's name and what is looked at, until all of it is decided
 
 
 @shell.cached_read("Fitting the detectors together…", *shell.EVIDENCE, entries=20)
 def _doubted(store: Store, sample: str | None) -> step.SecondLook:
     return step.second_look(store, sample, limit=MOST)
+
+
+@shell.cached_read("Reading the traces…", *shell.EVIDENCE, entries=20)
+def _read(store: Store, keys: tuple[int, ...], _doubted: step.SecondLook) -> tuple[step.Doubted, ...]:
+    return step.read_doubts(store, _doubted)
 
 
 def show(store: Store, report: step.AgreementReport) -> None:
@@ -50,6 +57,21 @@ def show(store: Store, report: step.AgreementReport) -> None:
             hide_index=True,
             column_config=_COLUMNS,
             height=40 + 35 * len(keys),
+        )
+        trace_card.show_list(
+            [
+                trace_card.Shown(
+                    doubt.trace,
+                    doubt.evidence,
+                    trace_card.Heading(
+                        number(doubt.value), sentences.against(doubt.detector, doubt.suspect.row.gold or ""), "alarm"
+                    ),
+                    blind=True,
+                )
+                for doubt in _read(store, keys, doubted)
+            ],
+            height=CARD_HEIGHT,
+            key="second-look-cards",
         )
 
 

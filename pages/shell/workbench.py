@@ -7,7 +7,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import StopException
 
 from calibrate.errors import TouchstoneError
-from pages.shell import doors, identity, navigation
+from pages.shell import detectors, doors, identity, navigation
 from pages.shell.bar import bar
 from pages.shell.frame import show_error, show_style
 from pages.shell.identity import Unknown
@@ -21,6 +21,7 @@ def main() -> None:
     if person.roles is not None and not person.roles:
         doors.show_no_role(person)
         return
+    detectors.put_in_place()
     page = st.navigation(navigation.all_pages(), position="hidden")
     if elsewhere := navigation.moved(page):
         st.switch_page(navigation.page(elsewhere), query_params=navigation.opens(page) | st.query_params.to_dict())

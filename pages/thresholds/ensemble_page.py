@@ -10,6 +10,7 @@ from pages.components import evidence_choice, labels_line
 from pages.components.text import plain
 from pages.shell.bar import at_hand
 from pages.thresholds import ensemble_report
+from pages.thresholds.learn import panel as learn_panel
 
 with shell.page_frame(
     "Combine", "Let several detectors decide together, and see whether that finds more than the best of them alone."
@@ -45,3 +46,4 @@ with shell.page_frame(
     with verdict:
         ensemble_report.answer(store, report)
     ensemble_report.show_details(store, report)
+    learn_panel.show(store, name)

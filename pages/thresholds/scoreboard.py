@@ -53,7 +53,7 @@ def _tables(board: step.Scoreboard) -> None:
             key=TABLE,
         )
     if baselines:
-        st.caption("**Baselines.** What the wording and the length of an answer tell already:")
+        st.caption("**Baselines.** What the wording of an answer, its length and which model gave it tell already:")
         st.dataframe(
             tables.frame(ON_PAGE, baselines), hide_index=True, placeholder="–", column_config=tables.config(ON_PAGE)
         )

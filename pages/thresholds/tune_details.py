@@ -18,7 +18,7 @@ from calibrate.workflow.labelling import guides
 from db import Store
 from db.scores import Config
 from pages import shell
-from pages.components import charts, tables
+from pages.components import charts, evidence_choice, tables
 from pages.components.text import plain
 from pages.thresholds import (
     comparison,
@@ -28,6 +28,7 @@ from pages.thresholds import (
     tune_figures,
     tune_setting,
 )
+from pages.thresholds.tabs import by_segment
 
 PARAM = "details"  # of the address: the tab that is open
 BOX, TABS, SEEN = "tune-details", "tune-details-tab", "tune_details_seen"  # in the session
@@ -118,6 +119,11 @@ def _percent(store: Store, what: Beneath) -> None:
     reliability.show(store, what.data.config.name, _name(what))
 
 
+def _segments(store: Store, what: Beneath) -> None:
+    policy = tune_setting.setting_for(store, what.data).rule
+    by_segment.show(store, what.data, policy, evidence_choice.sample_names(what.sample))
+
+
 def _scoreboard(store: Store, what: Beneath) -> None:
     scoreboard.show(store, _name(what))
 
@@ -136,6 +142,7 @@ NAMES = {
     "curve": "Precision and recall",
     "alarms": "False alarms",
     "percent": "In percent",
+    "segments": "By segment",
     "scoreboard": "Scoreboard",
     "compare": "Side by side",
 }
@@ -147,6 +154,7 @@ _SHOWN: dict[str, Callable[[Store, Beneath], None]] = {
     "curve": _curve,
     "alarms": _false_positives,
     "percent": _percent,
+    "segments": _segments,
     "scoreboard": _scoreboard,
     "compare": _compare,
 }

@@ -28,6 +28,8 @@ def show_facts(store: Store, data: evidence.Evidence) -> None:
     if data.refused:
         facts.append(f"{count(len(data.refused), 'refusal')} left out")
     st.caption(" · ".join(facts))
+    if data.fitted:
+        st.caption(f"{plain(wording.fitted_labels(data.fitted))}.")
     if caution := caution_of(data.caution):
         st.warning(f"{plain(caution)}.", icon=":material/balance:")
     if data.reasons:
@@ -40,9 +42,9 @@ def show_facts(store: Store, data: evidence.Evidence) -> None:
 
 def show_missing(data: evidence.Evidence) -> None:
     """What is missing for a sweep (a class, labels or scores), and where to get it."""
-    missing, way = wording.capitalised(wording.missing(data.sweep, waiting=data.waiting) or ""), way_on(data)
+    why, way = wording.missing(data.sweep, waiting=data.waiting, fitted=data.fitted), way_on(data)
     with st.container(border=True):
-        st.markdown(f"**No threshold can be chosen yet.** {plain(missing)}.")
+        st.markdown(f"**No threshold can be chosen yet.** {plain(wording.capitalised(why or ''))}.")
         if way == "another detector":
             st.caption("It abstains on what it cannot judge, and says why above. Choose another detector for these.")
         elif way == "detect":

@@ -26,6 +26,7 @@ from calibrate.workflow.traces.import_labelled import labeller_of
 from pages import shell
 from pages.components.text import plain, visible
 from pages.traces.import_job import ImportFile, Labels
+from pages.traces.import_use import show_use
 
 UPLOAD, PATH = "Upload", "A file on this machine"
 MAIN_FIELDS = ("question", "context", "answer")
@@ -71,7 +72,8 @@ def look(files: list[ImportFile], format: str) -> tuple[list[ImportFile], bool, 
         with st.container(border=True, key=f"import_look_{number}"):
             try:
                 parsed = preview(file.path, format=format)
-                st.markdown(f"**{plain(file.name, 120)}** &ensp; :gray[{parsed.format}, {_size(file.path)}]")
+                about = f"recognised as {plain(parsed.title, 80)}, {_size(file.path)}"
+                st.markdown(f"**{plain(file.name, 120)}** &ensp; :gray[{about}]")
                 columns = _columns(parsed, number) if _in_doubt(parsed) else None
                 checked = parsed if columns is None else preview(file.path, format=format, columns=columns)
             except TouchstoneError as error:
@@ -79,6 +81,7 @@ def look(files: list[ImportFile], format: str) -> tuple[list[ImportFile], bool, 
                 able = False
                 continue
             _show(checked)
+            show_use(checked)
             able = able and checked.problem is None
             labels = labels or any(isinstance(record, Record) and record.labels for record in checked.records)
             ready.append(replace(file, format=checked.format, columns=columns))
@@ -104,8 +107,9 @@ def choose_about_labels(files: list[ImportFile]) -> Labels:
         return Labels(True, name or None, None if design == UNKNOWN else design, by=shell.user())
 
 
-def format_names() -> list[str]:
-    return ["auto", *(format.name for format in formats())]
+def format_names() -> dict[str, str]:
+    """What people call each format, by its name."""
+    return {"auto": "By what the file holds", **{format.name: format.title or format.name for format in formats()}}
 
 
 def _spooled(upload: Any) -> ImportFile:
@@ -113,8 +117,7 @@ def _spooled(upload: Any) -> ImportFile:
     which it would keep until the session ends."""
     spooled: dict[str, ImportFile] = st.session_state.setdefault("import_spooled", {})
     if upload.file_id not in spooled:
-        folder = tempfile.TemporaryDirectory(prefix="touchstone-upload-")
-        path = Path(folder.name) / (Path(upload.name).name[-100:] or "upload")
+        folder, path = _place(Path(upload.name).name[-100:] or "upload", list(spooled.values()))
         upload.seek(0)
         with path.open("wb") as file:
             shutil.copyfileobj(upload, file, 1 << 20)
@@ -126,9 +129,19 @@ def _spooled(upload: Any) -> ImportFile:
     return spooled[upload.file_id]
 
 
+def _place(name: str, others: list[ImportFile]) -> tuple[tempfile.TemporaryDirectory[str], Path]:
+    """Where an upload goes: beside the others, as some data sets come in two files; elsewhere if one has its name."""
+    for other in others:
+        if other.keep is not None and not (path := Path(other.keep.name) / name).exists():
+            return other.keep, path
+    folder = tempfile.TemporaryDirectory(prefix="touchstone-upload-")
+    return folder, Path(folder.name) / name
+
+
 def _in_doubt(parsed: Preview) -> bool:
-    """Whether to ask: tables name their columns as they please, JSON lines only if they have no answer."""
-    return parsed.format in ("csv", "parquet") or "answer" not in parsed.columns
+    """Whether to ask: tables name their columns as they please, JSON only if it has no answer. What other systems
+    export has its fields in their places, and offers no columns."""
+    return bool(parsed.columns) and (parsed.format in ("csv", "parquet") or "answer" not in parsed.columns)
 
 
 def _columns(parsed: Preview, number: int) -> dict[str, str]:

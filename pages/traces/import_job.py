@@ -16,7 +16,8 @@ from calibrate.errors import TouchstoneError
 from calibrate.ingest import ImportReport
 from calibrate.report.progress import Rate
 from calibrate.types import Sample
-from calibrate.workflow.traces.import_labelled import import_traces
+from calibrate.workflow.traces.external_scores import TakenScores
+from calibrate.workflow.traces.import_labelled import Imported, import_traces
 from calibrate.workflow.traces.membership import NO_LABELS, Membership
 from db import Store
 from db.audit import acting_as, actor
@@ -44,6 +45,9 @@ class FileState:
     problem: str | None = None
     sample: Sample | None = None
     membership: Membership = NO_LABELS
+    scores: Sequence[TakenScores] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    done: Imported | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ class ImportJob:
             self._rate.read(self.done, time.monotonic())
 
         try:
-            state.report, state.sample, state.membership = import_traces(
+            done = import_traces(
                 self._store,
                 state.file.path,
                 name=state.file.name,
@@ -142,6 +146,9 @@ class ImportJob:
                 should_stop=self._stop.is_set,
                 now=datetime.now(UTC),
             )
+            state.report, state.sample, state.membership = done.report, done.sample, done.membership
+            state.scores, state.refused = done.scores, done.refused
+            state.done = done
         except TouchstoneError as error:
             state.problem = str(error).replace(str(state.file.path), state.file.name)
         except Exception as error:

@@ -13,6 +13,7 @@ from db import Store
 from pages import shell
 from pages.traces.import_form import choose_about_labels, choose_files, format_names, look
 from pages.traces.import_job import ImportFile, ImportJob, Labels, running_of
+from pages.traces.import_pulls import show_pulls
 from pages.traces.import_readiness import show_readiness
 from pages.traces.import_report import show_progress, show_report
 
@@ -47,14 +48,13 @@ def form() -> None:
     files = choose_files()
     if not files:
         st.caption(
-            "JSON lines (one trace a line), CSV or Parquet; .gz too. A trace needs an answer; question, context or "
-            "sources, time and model make it more useful. Importing a file twice adds nothing."
+            "Your own records as JSON, CSV or Parquet, exports of tracing systems, chat logs, data sets; compressed "
+            "too. What a file is, is recognised. A trace needs an answer. Importing a file twice adds nothing."
         )
+        show_pulls(shell.store())
         return
     with st.popover("Options", icon=":material/tune:", type="tertiary"):
-        format = st.selectbox(
-            "Format", format_names(), format_func=lambda name: "By name and content" if name == "auto" else name
-        )
+        format = st.selectbox("Format", list(format_names()), format_func=lambda name: format_names()[name])
         strict = st.toggle("All or nothing", help="Refuse a file in which any line cannot be taken.")
     ready, able, labels = look(files, format)
     wanted = choose_about_labels(files) if labels or len(files) > 10 else Labels()

@@ -10,7 +10,8 @@ import streamlit as st
 from calibrate.report.numbers import count, duration, listed
 from calibrate.report.progress import line
 from calibrate.report.sentences.figures import capitalised
-from calibrate.report.sentences.imports import ANSWER, left_purged, replaced, stated, unstated
+from calibrate.report.sentences.imports import ANSWER, left_purged, read_as, replaced, stated, unstated
+from calibrate.report.sentences.scores import taken
 from calibrate.sanitize import cell
 from pages.components.text import plain, visible
 from pages.traces.import_job import FileState, ImportJob
@@ -73,6 +74,14 @@ def details(job: ImportJob) -> list[str]:
     for state in job.files:
         chosen = [stated(state.sample)] if state.sample else unstated(state.membership, ANSWER)
         lines += [f"{plain(capitalised(line), 400)}." for line in chosen]
+    for state in job.files:
+        lines += [f"Scores of {plain(taken(scores), 200)}." for scores in state.scores]
+        lines += [
+            f"Scores {plain(visible(name, 60), 80)} were not imported: {plain(why, 300)}."
+            for name, why in state.refused.items()
+        ]
+    done = [state.done for state in job.files if state.done is not None and state.done.profile.n]
+    lines += [f"{plain(capitalised(read_as(each)), 500)}." for each in done]
     if job.total("repaired"):
         lines.append(f"{count(job.total('repaired'), 'character')} that no database can hold became \ufffd.")
     if job.total("purged"):

@@ -57,7 +57,7 @@ def show(store: Store, trace_id: str, detector: str | None = None) -> None:
         _decision(store, pk)
         trace_card.show(stored.trace, evidence=evidence, spans=spans, heat=heat, height=HEIGHT, key="browse-card")
     with scored:
-        _scores(scores, history.live_release(store))
+        _scores(stored.trace, scores, history.live_release(store))
     with labelled:
         _labels(labels)
 
@@ -123,7 +123,7 @@ def _value(score: Score) -> str:
     return score.status if score.value is None else f"{decimals(score.value)}"
 
 
-def _scores(scores: dict[str, tuple[Config, Score]], live: ThresholdsFile | None) -> None:
+def _scores(trace: Trace, scores: dict[str, tuple[Config, Score]], live: ThresholdsFile | None) -> None:
     if not scores:
         st.caption("No detector has scored this trace. Run them on the Detect page.")
         return
@@ -131,7 +131,7 @@ def _scores(scores: dict[str, tuple[Config, Score]], live: ThresholdsFile | None
         {
             "Detector": _title(config.name),
             "Score": score.value,
-            "Flags at": _limit(live, config),
+            "Flags at": _limit(live, config, trace),
             "Why not": visible(score.reason, 200),
         }
         for config, score in scores.values()
@@ -151,12 +151,12 @@ def _scores(scores: dict[str, tuple[Config, Score]], live: ThresholdsFile | None
     )
 
 
-def _limit(live: ThresholdsFile | None, config: Config) -> str | None:
+def _limit(live: ThresholdsFile | None, config: Config, trace: Trace) -> str | None:
     """Where the live release flags, if it is for the same version and parameters."""
     entry = live.detectors.get(config.name) if live else None
     if entry is None or (entry.version, dict(entry.params)) != (config.version, dict(config.params)):
         return None
-    return entry.limit
+    return entry.limit_for(trace)
 
 
 def _labels(labels: Sequence[Label]) -> None:

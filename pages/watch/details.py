@@ -9,8 +9,8 @@ import streamlit as st
 from calibrate.report.names import title_of
 from calibrate.report.sentences import drift as sentences
 from calibrate.report.sentences import kinds as kind_sentences
-from calibrate.workflow.evidence.kinds import figures_by_kind
 from calibrate.workflow.labelling import guides
+from calibrate.workflow.releasing.by_segment import released_figures_by_kind
 from calibrate.workflow.releasing.history import read_release
 from calibrate.workflow.week.standing import Standing
 from db import Store
@@ -116,7 +116,7 @@ def _kinds(store: Store, release: Release) -> None:
         if entry.tier == "off" or config is None:
             continue
         data = evidence_choice.evidence_of(store, config, evidence_choice.sample_names(sample))
-        figures = figures_by_kind(store, data, entry.threshold)
+        figures = released_figures_by_kind(store, entry, data)
         if sentence := kind_sentences.sentence(title_of(name), figures, names):
             findings.append(f"{sentence}.")
     for sentence in findings:

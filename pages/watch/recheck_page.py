@@ -29,12 +29,12 @@ def decided(state: step.State) -> None:
 
 def show(store: Store) -> None:
     file = read_release(store.releases.list()[0])
-    detector, model = recheck_screen.choose(store, file)
-    recheck = step.newest(store, detector, model=model)
+    detector, model, segment = recheck_screen.choose(store, file)
+    recheck = step.newest(store, detector, model=model, segment=segment)
     if recheck is None:
         shell.show_kept_error("recheck_problem")
         unknown_models.show(store)
-        recheck_start.offer(store, file.detectors[detector], detector, model, again=False)
+        recheck_start.offer(store, file.detectors[detector], detector, model, segment, again=False)
         return
     state = step.state(store, recheck, now=shell.now())
     if state.left and not state.done:
@@ -44,14 +44,14 @@ def show(store: Store) -> None:
     shell.show_kept_error("recheck_problem")
     if state.done:
         decided(state)
-        recheck_start.offer(store, file.detectors[detector], detector, model, again=True)
+        recheck_start.offer(store, file.detectors[detector], detector, model, segment, again=True)
     elif state.exhausted:
         st.markdown("Every flagged trace of that period is labelled, and they do not decide it.")
-        recheck_start.offer(store, file.detectors[detector], detector, model, again=True)
+        recheck_start.offer(store, file.detectors[detector], detector, model, segment, again=True)
     else:
         st.button(
             "Draw more flagged traces", type="primary", icon=":material/casino:", on_click=recheck_start.more,
-            args=(store, detector, model),
+            args=(store, detector, model, segment),
         )  # fmt: skip
 
 

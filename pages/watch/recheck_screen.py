@@ -7,13 +7,14 @@ from math import log
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, estimate, exact_share, interval, labelled, share
 from calibrate.report.sentences import labels
 from calibrate.report.sentences import recheck as sentences
-from calibrate.thresholds.model import Metrics, ThresholdsFile
-from calibrate.types import TraceFilter
+from calibrate.thresholds.model import DetectorEntry, Metrics, ThresholdsFile
+from calibrate.types import ATTRIBUTE, TraceFilter
 from calibrate.workflow.evidence.label_counts import label_counts
 from calibrate.workflow.watching import recheck as step
 from db import Store
@@ -25,30 +26,51 @@ from pages.components.text import middle, plain, visible
 EVERY = "All traffic"
 
 
-def choose(store: Store, file: ThresholdsFile) -> tuple[str, str | None]:
-    """The detector, and the model whose traffic is rechecked; both are kept in the address."""
+def choose(store: Store, file: ThresholdsFile) -> tuple[str, str | None, str | None]:
+    """The detector, and the model and the segment whose traffic is rechecked; all are kept in the address."""
     names = [rule.detector for rule in file.rules]
     models = [name for name in store.traces.facet(TraceFilter(), "model") if name != "(none)"]
-    left, right, _ = st.columns([1, 1, 1])
+    left, right, last = st.columns([1, 1, 1])
     requested, model = st.query_params.get("detector"), st.query_params.get("model")
-    rechecked = [name for name in names if step.newest(store, name)]
+    rechecked = [name for name in names if any(file.version == each.version for each in store.rechecks.of(name))]
     first = requested if requested in names else next(iter(rechecked), names[0])
     with left:
         name = st.selectbox("Detector", names, index=names.index(first), format_func=title_of)
+    segment = _choose_segment(file.detectors[name], last)
+    st.query_params["detector"] = name
+    if segment is None:
+        st.query_params.pop("segment", None)
+    else:
+        st.query_params["segment"] = segment
     with right:
-        options = [EVERY, *models]
+        segments = file.detectors[name].segments
+        options = [EVERY] if segments is not None and segments.by == "model" else [EVERY, *models]
         chosen = st.selectbox(
             "Traffic of",
             options,
             index=options.index(model) if model in options else 0,
             format_func=lambda option: option if option == EVERY else middle(visible(option, 200), 48),
         )
-    st.query_params["detector"] = name
     if chosen == EVERY:
         st.query_params.pop("model", None)
-        return name, None
+        return name, None, segment
     st.query_params["model"] = chosen
-    return name, chosen
+    return name, chosen, segment
+
+
+def _choose_segment(entry: DetectorEntry, place: DeltaGenerator) -> str | None:
+    """The segment to recheck, of a detector that has thresholds per segment; None of another."""
+    if entry.segments is None:
+        return None
+    names, requested = sorted(entry.segments.thresholds), st.query_params.get("segment")
+    by = entry.segments.by.removeprefix(ATTRIBUTE)
+    return place.selectbox(
+        f"Segment: {plain(by, 40)}",
+        names,
+        index=names.index(requested) if requested in names else 0,
+        format_func=lambda name: middle(visible(name, 200), 48),
+        help="It has a threshold for each segment. A recheck is of one.",
+    )
 
 
 def when_released(metrics: Metrics) -> str:

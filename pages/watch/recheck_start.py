@@ -8,23 +8,24 @@ import streamlit as st
 
 from calibrate.report.names import title_of
 from calibrate.report.sentences import recheck as sentences
-from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds.model import DetectorEntry
+from calibrate.workflow.releasing.history import promised_precision
 from calibrate.workflow.watching import recheck as step
 from calibrate.workflow.watching.recheck_plan import RECENT, look
+from calibrate.workflow.watching.recheck_segment import in_segment
 from db import Store
 from pages import shell
 from pages.components.text import plain
 from pages.watch import recheck_screen
 
 
-def begin(store: Store, detector: str, model: str | None) -> None:
+def begin(store: Store, detector: str, model: str | None, segment: str | None) -> None:
     """Begin the recheck. A second press finds it under way."""
     with shell.errors_kept("recheck_problem"):
         target = st.session_state.get("recheck_target")
         step.begin(
-            store, detector, model=model, target=None if target is None else target / 100, since=_since(),
-            by=shell.user(), now=shell.now(),
+            store, detector, model=model, segment=segment, target=None if target is None else target / 100,
+            since=_since(), by=shell.user(), now=shell.now(),
         )  # fmt: skip
 
 
@@ -34,24 +35,25 @@ def _since() -> datetime | timedelta:
     return datetime.combine(chosen, time(), UTC) if chosen else RECENT
 
 
-def more(store: Store, detector: str, model: str | None) -> None:
+def more(store: Store, detector: str, model: str | None, segment: str | None) -> None:
     with shell.errors_kept("recheck_problem"):
-        if recheck := step.open_one(store, detector, model=model):
+        if recheck := step.open_one(store, detector, model=model, segment=segment):
             step.more(store, recheck, now=shell.now())
 
 
-def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, *, again: bool) -> None:
+def offer(
+    store: Store, entry: DetectorEntry, detector: str, model: str | None, segment: str | None, *, again: bool
+) -> None:
     """The form that starts a recheck: the precision to test, and how a recheck works."""
-    policy = parse(entry.policy)
-    promised = entry.guarantee.target if entry.guarantee else policy.value if policy.kind == "precision" else None
+    promised = promised_precision(in_segment(detector, entry, segment))
     if not again:
         st.markdown(
             "You label what it flags, one trace at a time. After each label this page says whether it is decided: you "
             "may look and stop whenever you like, and it is wrong in at most 5 of 100 rechecks."
         )
-    usual = look(store, detector, model=model, now=shell.now())
+    usual = look(store, detector, model=model, segment=segment, now=shell.now())
     # The widget below says another day; what it says is in the session before it is drawn.
-    traffic = look(store, detector, model=model, since=_since(), now=shell.now())
+    traffic = look(store, detector, model=model, segment=segment, since=_since(), now=shell.now())
     with st.container(horizontal=True, vertical_alignment="bottom"):
         target = st.number_input(
             "Precision to hold, %", min_value=5, max_value=95, step=5, width=170,
@@ -70,7 +72,7 @@ def offer(store: Store, entry: DetectorEntry, detector: str, model: str | None, 
             icon=":material/fact_check:",
             disabled=target is None or not traffic.flagged,
             on_click=begin,
-            args=(store, detector, model),
+            args=(store, detector, model, segment),
         )
     st.caption(f"{sentences.traffic(traffic)}.")
     if not traffic.flagged:

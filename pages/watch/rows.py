@@ -16,11 +16,18 @@ from pages.components.text import label
 from pages.watch import details
 
 DRIFT = "Look at drift"
-_PAGES = {Due.CHOOSE: "tune", Due.RECALIBRATE: "recalibrate", Due.RECHECK: "recheck", Due.SCORE: "detect"}
+_PAGES = {
+    Due.CHOOSE: "tune",
+    Due.RECALIBRATE: "recalibrate",
+    Due.RECHECK: "recheck",
+    Due.GATE: "sample",
+    Due.SCORE: "detect",
+}
 _ICONS = {
     Due.CHOOSE: ":material/tune:",
     Due.RECALIBRATE: ":material/autorenew:",
     Due.RECHECK: ":material/fact_check:",
+    Due.GATE: ":material/casino:",
     Due.SCORE: ":material/play_circle:",
 }
 
@@ -46,7 +53,7 @@ def _actions(row: LiveThreshold, *, first: bool) -> None:
         sentences.ACTIONS[due], type="primary" if first else "secondary", icon=_ICONS[due], key=f"due-{row.name}",
         disabled=not shell.may_open(_PAGES[due]), help=f"Of {label(name)}", width="stretch",
     ):  # fmt: skip
-        _go(due, row.name)
+        _go(due, row)
     others = [action for action in (Due.RECHECK, Due.RECALIBRATE) if action != due and shell.may_open(_PAGES[action])]
     words = {sentences.ACTIONS[action]: action for action in others} if not row.ensemble else {}
     options = [*words, *([] if row.ensemble else [DRIFT])]
@@ -59,9 +66,11 @@ def _actions(row: LiveThreshold, *, first: bool) -> None:
         details.open_view("drift", detector=row.name)
         st.rerun()
     elif chosen is not None:
-        _go(words[chosen], row.name)
+        _go(words[chosen], row)
 
 
-def _go(action: Due, detector: str) -> None:
-    address = {} if action == Due.SCORE else {"detector": detector}
+def _go(action: Due, row: LiveThreshold) -> None:
+    address = {} if action in (Due.SCORE, Due.GATE) else {"detector": row.name}
+    if action == Due.RECHECK and row.segment is not None:
+        address["segment"] = row.segment
     st.switch_page(shell.page(_PAGES[action]), query_params=address)

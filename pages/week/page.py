@@ -13,7 +13,7 @@ from db import Store
 from pages import shell
 from pages.components import live_rows, proposals, unknown_models
 from pages.components.text import plain
-from pages.week import first_steps, traffic
+from pages.week import first_steps, rates, traffic
 from pages.week.week_steps import show_next, show_steps
 
 BLIND = "What labels and thresholds say is left out here: you label, and labels should lean towards nothing."
@@ -46,4 +46,11 @@ with shell.page_frame(f"Week {name}", "Where the loop stands, and the one thing 
             live_rows.show_release(state.release, now)
             live_rows.show_lines(state.live.thresholds, now)
         st.caption(plain(BLIND if blind else f"{labels.facts(state.at_hand)}."))
-        traffic.show(store, by_label=not blind)
+        if blind or not rates.are_there(store):
+            traffic.show(store, by_label=not blind)
+        else:
+            left, right = st.columns(2, gap="large")
+            with left:
+                rates.show(store)
+            with right:
+                traffic.show(store, by_label=True)

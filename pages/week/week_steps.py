@@ -121,7 +121,10 @@ def _place(state: Week) -> tuple[str, Mapping[str, str]]:
         return "label", {"sample": state.gap, "gap": "first"}
     if state.next == "check" and state.checks_due:
         first = state.checks_due[0]
-        return ("recheck" if first.due == Due.RECHECK else "recalibrate"), {"detector": first.name}
+        if first.due == Due.GATE:
+            return "sample", {}
+        segment = {"segment": first.segment} if first.segment is not None else {}
+        return ("recheck" if first.due == Due.RECHECK else "recalibrate"), {"detector": first.name, **segment}
     if state.next == "sample" and state.sample is not None and not state.fresh:
         return "import", {}
     return {"check": "watch", "done": "traces"}.get(state.next, state.next), {}

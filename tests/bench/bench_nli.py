@@ -28,7 +28,7 @@ os.environ.setdefault("TOUCHSTONE_THREADS", "2")
 
 from calibrate.backends.embedding.model import embedder
 from calibrate.backends.embedding.passages import claims, cut
-from calibrate.backends.nli import network
+from calibrate.backends.inference.batches import BATCH_TOKENS
 from calibrate.backends.nli.model import Nli, nli
 from calibrate.backends.weights import threads
 from calibrate.detectors.nli import NliSupport
@@ -183,7 +183,7 @@ def main(size: str) -> dict[str, float]:
     share = times.flops / times.busy / rate
     print(
         f"nli on {len(given)} ragtruth_qa traces, {size} with RANDOM weights (no NLI model here), {threads()} threads, "
-        f"batches of {network.BATCH_TOKENS} tokens:\n"
+        f"batches of {BATCH_TOKENS} tokens:\n"
         f"  {times.ours:.1f} s for the scores ({times.pairs_ours} pairs judged), {times.every:.1f} s with evidence=all "
         f"({times.pairs} pairs), the usual way {times.usual:.1f} s: {times.usual / times.ours:.1f} x faster, "
         f"{times.usual / times.every:.1f} x with every pair judged; scores differ by at most {apart:.1e}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from calibrate.stats.choosing.policy import parse
-from calibrate.types import Label, Score, Source, Trace
+from calibrate.types import Evidence, Label, Score, Source, Trace
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.labelling import flags
 from calibrate.workflow.tuning import operating_points
@@ -29,7 +30,11 @@ def own(tmp_path: Any) -> Iterator[App]:
     traces = [Trace(f"t{n}", answer=f"Answer {n}.", sources=(Source("1", f"Source {n}."),)) for n in range(60)]
     app.fill(traces, sample="w47")
     config = store.scores.config("token_overlap", "1", {"variant": "default"}, "", now=datetime.now(UTC))
-    scores = [(trace.content_hash(), Score(trace.id, 0.2 if n % 3 == 0 else 0.8)) for n, trace in enumerate(traces)]
+    marked = (Evidence("1 of 2 words", None, 0, 6),)
+    scores = [
+        (trace.content_hash(), Score(trace.id, 0.2 if n % 3 == 0 else 0.8, evidence=marked))
+        for n, trace in enumerate(traces)
+    ]
     store.scores.save(config.id, scores, now=datetime.now(UTC))
     for n in range(60):
         say(app, n, "ann@example.org", "hallucinated" if n % 3 == 0 or n == 1 else "clean")
@@ -89,6 +94,11 @@ def test_two_people_agree_dispute_and_decide(own: App, browser: Any) -> None:
     page.get_by_text("Second look", exact=True).click()
     page.get_by_text("Why these").wait_for()
     page.locator(".voices li").first.wait_for()
+    # What a detector marks stands in the answers, on request and without the model's name.
+    page.get_by_text("Why these").click()
+    page.get_by_text(re.compile(", against (clean|hallucinated)$")).first.click()
+    page.locator("[data-evidence]").first.wait_for()
+    page.get_by_text("Why these").click()
     settled(page)
     page.keyboard.press("u")
     until(page, lambda: own.store.labels.gold_counts().get("unsure") == 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,15 @@ import pytest
 
 from calibrate import registry
 from calibrate.report.sentences import ensembles as sentences
+from calibrate.report.sentences import learning as wording
 from calibrate.stats.ensembles import rules
 from calibrate.stats.ensembles.combine import Recipe
+from calibrate.types import Score, Trace
 from calibrate.workflow.tuning import ensemble as step
-from db import open_store
+from calibrate.workflow.tuning import learn
+from db import Store, open_store
 from tests.browser.conftest import LONG, App, serve, settled
-from tests.workflow.making import fill, give_scores
+from tests.workflow.making import NOW, fill, give_scores
 
 pytestmark = pytest.mark.browser
 NAMES = ["bleu", "rouge_l", "token_overlap"]
@@ -30,6 +33,14 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     server.terminate()
     server.wait(timeout=20)
     store.close()
+
+
+def give_current_scores(store: Store, traces: Sequence[Trace], scores: Sequence[float], name: str) -> None:
+    """Scores of the detector as a run would store them now."""
+    detector = registry.make(name)
+    config = store.scores.config(name, detector.version, registry.config_of(detector), "", now=NOW)
+    pairs = [(trace.content_hash(), Score(trace.id, score)) for trace, score in zip(traces, scores, strict=True)]
+    store.scores.save(config.id, pairs, now=NOW)
 
 
 def test_from_nothing_to_a_saved_ensemble(own: App, browser: Any) -> None:
@@ -69,5 +80,14 @@ def test_from_nothing_to_a_saved_ensemble(own: App, browser: Any) -> None:
     page.get_by_text("Saved: <b>any</b> *one*.").wait_for()
     (saved,) = step.saved(own.store)
     assert rules.from_json(saved.ensemble.rule) == other.rule
+    page.get_by_role("button", name="Learn from these labels").click()
+    page.get_by_text("Nothing to learn from yet.").wait_for()  # these scores are of no detector as it is now
+    for name, some in zip(NAMES, scores, strict=True):
+        give_current_scores(own.store, traces, some, name)
+    _, _, learned = wording.answer(learn.learn(own.store, now=NOW)).partition(": ")
+    page.reload()
+    page.get_by_role("button", name="Learn from these labels").click()
+    page.get_by_text(learned).wait_for()
+    page.get_by_role("button", name="Use this head").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     context.close()

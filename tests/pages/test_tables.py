@@ -278,7 +278,9 @@ def job(*, stopped: bool = False, **counts: Any) -> Any:
     report = ImportReport(**counts)
     nowhere = Membership(0, ())
     file = SimpleNamespace(name="a.jsonl")
-    state = SimpleNamespace(report=report, file=file, problem=None, sample=None, membership=nowhere)
+    state = SimpleNamespace(
+        report=report, file=file, problem=None, sample=None, membership=nowhere, scores=(), refused={}, done=None
+    )
     return SimpleNamespace(files=[state], stopped=stopped, seconds=12.0, total=lambda figure: getattr(report, figure))
 
 

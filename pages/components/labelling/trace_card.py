@@ -67,18 +67,19 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One card of a list."""
+    """One card of a list; `blind` as for `show`."""
 
     trace: Trace
     evidence: Sequence[Evidence]
     heading: Heading
+    blind: bool = False
 
 
 def show_list(items: Sequence[Shown | str], *, height: str, key: str) -> None:
     """Traces below each other with lines of ours between them, as one element: what stays is not redrawn."""
     documents = [
         {"line": item} if isinstance(item, str)
-        else {**card(item.trace, evidence=item.evidence), "heading": asdict(item.heading)}
+        else {**card(item.trace, evidence=item.evidence, blind=item.blind), "heading": asdict(item.heading)}
         for item in items
     ]  # fmt: skip
     _card(key=key, data={"items": documents, "height": height, "scrollKeys": False})

@@ -12,8 +12,10 @@ import streamlit as st
 from calibrate.errors import TouchstoneError
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, decimal_interval, decimals, share
+from calibrate.report.sentences.scoreboard import recognizes_model, within_in_words
 from calibrate.report.sentences.scoreboard import silent as silent_in_words
 from calibrate.types import Interval, Sample
+from calibrate.workflow.tuning.model_identity import MODEL
 from calibrate.workflow.tuning.scoreboard import LENGTH, Scoreboard
 from db import Store
 from db.scores import Config
@@ -38,6 +40,8 @@ def show(store: Store, runs: Mapping[str, Sequence[Config]], sample: Sample | No
     are laid over the one at hand."""
     board = _board(store, runs, sample)
     areas = {line.name: line.auroc for line in board.lines} if board else {}
+    baseline = max((name for name in (LENGTH, MODEL) if name in areas), key=lambda name: areas[name].value or 0.0,
+                   default=None)  # fmt: skip
     silence = silent_in_words(board) if board else {}
     rows = [_row(store, name, configs, sample, areas.get(name)) for name, configs in runs.items()]
     shown = [row for row in rows if row["scored"] or row["name"] == current]
@@ -50,8 +54,12 @@ def show(store: Store, runs: Mapping[str, Sequence[Config]], sample: Sample | No
         "current": current,
         "overlaid": overlaid,
         "most": MOST,
-        "baseline": areas[LENGTH].value if LENGTH in areas else None,
-        "notes": [*_baseline(areas.get(LENGTH)), *(["Tick others to overlay or combine"] if len(shown) > 1 else [])],
+        "baseline": areas[baseline].value if baseline else None,
+        "notes": [
+            *_baseline(baseline, areas),
+            *_warn(board, current),
+            *(["Tick others to overlay or combine"] if len(shown) > 1 else []),
+        ],
     }
     _rail(key=KEY, data=data, on_chosen_change=lambda: _choose(runs), on_overlaid_change=_overlay)
     if overlaid:
@@ -71,11 +79,18 @@ def overlaid_in(text: str | None, offered: Sequence[str], current: str) -> list[
     return names[:MOST]
 
 
-def _baseline(area: Interval | None) -> list[str]:
-    """What the dotted line on the bars is; they begin at chance."""
-    if area is None or area.value is None:
+def _baseline(name: str | None, areas: Mapping[str, Interval]) -> list[str]:
+    """What the dotted line on the bars is, the better of what is known without looking at the words; they begin at
+    chance."""
+    if name is None or areas[name].value is None:
         return []
-    return [f"⋮ Baseline: answer length {decimals(area.value, 2)}"]
+    return [f"⋮ Baseline: {title_of(name).lower()} {decimals(areas[name].value, 2)}"]
+
+
+def _warn(board: Scoreboard | None, current: str) -> list[str]:
+    """That the detector at hand tells models apart and nothing else."""
+    lines = [line for line in board.lines if line.name == current] if board else []
+    return [within_in_words(title_of(line.name), line.within) for line in lines if recognizes_model(line.within)]
 
 
 def _choose(runs: Mapping[str, Sequence[Config]]) -> None:

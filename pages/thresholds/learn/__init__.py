@@ -1,0 +1,1 @@
+"""A head learned from labels, on the Combine page."""

@@ -19,7 +19,7 @@ SIGNS: dict[FlagWhen, str] = {"above": "≥", "below": "≤"}
 SLACK = 1e-12
 """Tolerance for an ensemble's score. A cut is a score that some machine computed; another's last digits may differ."""
 
-MEETS: dict[FlagWhen, Callable[[Any, float], Any]] = {"above": operator.ge, "below": operator.le}
+MEETS: dict[FlagWhen, Callable[[Any, Any], Any]] = {"above": operator.ge, "below": operator.le}
 """The comparison of a score with a threshold, for a loop in which a call of `flags` costs too much."""
 
 
@@ -39,12 +39,14 @@ def suspicion(scores: Scores, flag_when: FlagWhen) -> Scores:
 @overload
 def flags(value: float, threshold: float, flag_when: FlagWhen) -> bool: ...
 @overload
-def flags(value: NDArray[np.float64], threshold: float, flag_when: FlagWhen) -> NDArray[np.bool_]: ...
-def flags(value: Any, threshold: float, flag_when: FlagWhen) -> Any:
+def flags(
+    value: NDArray[np.float64], threshold: float | NDArray[np.float64], flag_when: FlagWhen
+) -> NDArray[np.bool_]: ...
+def flags(value: Any, threshold: Any, flag_when: FlagWhen) -> Any:
     """Whether a score, or each of an array, flags its trace. A score equal to the threshold does; NaN never does.
 
-    Equality flags because thresholds are scores that were observed on labels: the figures measured at a threshold
-    count the traces that score exactly there as flagged.
+    An array of scores may have an array of thresholds. Equality flags because thresholds are scores that were observed
+    on labels: the figures measured at a threshold count the traces that score exactly there as flagged.
     """
     return MEETS[flag_when](value, threshold)
 

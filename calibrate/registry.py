@@ -1,4 +1,5 @@
-"""Find detectors by name: those in `calibrate/detectors/`, and other packages' entry points `touchstone.detectors`.
+"""Find detectors by name: those in `calibrate/detectors/`, other packages' entry points `touchstone.detectors`, and
+those of the workspace whose scores are imported.
 
 Finding a detector imports its module, which is light; its models load when it first scores.
 """
@@ -17,7 +18,9 @@ from importlib.metadata import entry_points
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import calibrate.detectors
+from calibrate import workspace
 from calibrate.detectors.base import Detector
+from calibrate.detectors.shared.external import make_class, undefined
 from calibrate.errors import BadInput, UnknownDetector
 
 log = logging.getLogger("touchstone")
@@ -42,8 +45,14 @@ class Parameter(NamedTuple):
 
 
 def names() -> list[str]:
-    """List the names of all detectors, sorted."""
-    return sorted(name for name, cls in _load_classes().items() if not isinstance(cls, str))
+    """List the names of all detectors, sorted; external ones once their direction is known."""
+    external = (detector.name for detector in workspace.current().external.values() if detector.flag_when)
+    return sorted({*installed(), *external})
+
+
+def installed() -> list[str]:
+    """List the names of the detectors that can compute scores."""
+    return [name for name, cls in _load_classes().items() if not isinstance(cls, str)]
 
 
 def get(name: str) -> type[Detector]:
@@ -53,6 +62,10 @@ def get(name: str) -> type[Detector]:
         raise BadInput(cls)
     if cls is not None:
         return cls
+    if (external := workspace.current().external.get(name)) is not None:
+        if external.flag_when is None:
+            raise BadInput(undefined(name))
+        return make_class(external)
     near = difflib.get_close_matches(name, names(), n=3, cutoff=0.6)
     hint = f"did you mean {', '.join(near)}?" if near else f"there are: {', '.join(names())}"
     raise UnknownDetector(f"no detector {name!r}; {hint}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 # Controls (but not tab and newline), bidirectional marks, zero-width and filler characters, tags, byte-order mark.
 UNSEEN = re.compile(
@@ -12,6 +13,17 @@ UNSEEN = re.compile(
 # A spreadsheet runs a cell that begins with one of these as a formula, and a formula can send data away.
 FORMULA = "=+-@\t\r\n＝＋－＠"
 _NAMES = {"\x1b": "ESC", "\u202e": "RLO", "\u202d": "LRO", "\u2066": "LRI", "\u2067": "RLI", "\u2069": "PDI"}
+
+
+TURNS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Characters that turn the direction of the text after them."""
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name can stand in a line of text: it holds no line end, no control character, and turns nothing."""
+    return not any(
+        unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in TURNS for character in name
+    )
 
 
 def name_of(character: str) -> str:

@@ -4,6 +4,7 @@
     GET /thresholds/7.json          release 7
     GET /schema/thresholds-1.json   the JSON Schema of the file, without a token; its $id is this address
     GET /healthz                    200, or 503 with the reason where the store cannot be read; without a token
+    POST /v1/traces                 spans over OTLP, where the server also receives (calibrate.receiving)
 
 A reader that sends the ETag back in If-None-Match gets 304 without a body until something else is released.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import hmac
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
+    from calibrate.receiving.routes import Receiver
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -38,7 +41,9 @@ class Document:
 
 
 Find = Callable[[int | None], Document | None]  # a version, None for the active one → its document, None for none
-SCHEMA = f"/schema/thresholds-{FORMAT}.json"
+SCHEMAS = tuple(f"/schema/thresholds-{number}.json" for number in range(1, FORMAT + 1))
+"""Addresses of the format's schema. The newest says what older formats hold, too; the older addresses stay."""
+SCHEMA = SCHEMAS[-1]
 VERSION = re.compile("[1-9][0-9]{0,8}")
 
 
@@ -66,33 +71,48 @@ def routes(find: Find, *, token: str = "") -> list[Route]:
     return [
         Route("/thresholds/active.json", active),
         Route("/thresholds/{version}.json", by_version),
-        Route(SCHEMA, show_schema),
+        *(Route(address, show_schema) for address in SCHEMAS),
         Route("/healthz", health),
     ]
 
 
 def healthy(look: Callable[[], object]) -> Response:
-    """Answer whether a look at the store succeeds: 200, or 503 with the reason."""
+    """Answer whether a look at the store succeeds: 200, with what it returns as details, or 503 with the reason."""
     from starlette.responses import JSONResponse
 
     try:
-        look()
+        details = look()
     except TouchstoneError as error:
         return _refuse(503, hide_secrets(str(error)))
-    return JSONResponse({"status": "ok"}, headers={"Cache-Control": "no-store"})
+    more = details if isinstance(details, Mapping) else {}
+    return JSONResponse({"status": "ok", **more}, headers={"Cache-Control": "no-store"})
 
 
-def application(find: Find, *, token: str = "") -> Starlette:
-    """Make an application with these routes only. Errors are JSON with a sentence."""
+def application(find: Find | None, *, token: str = "", receiver: Receiver | None = None) -> Starlette:
+    """Make an application with these routes only: those of releases, of a receiver of spans, or both.
+
+    Errors are JSON with a sentence.
+    """
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
+    from starlette.routing import Route
 
     def explain(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         addresses = f"/thresholds/active.json, /thresholds/VERSION.json, {SCHEMA} and /healthz, with GET or HEAD"
+        if find is None:
+            addresses = "/healthz, with GET or HEAD"
+        if receiver is not None:
+            addresses += ", and /v1/traces, with POST, for spans"
         return _refuse(error.status_code, f"{error.detail}: here are {addresses}", **(error.headers or {}))
 
-    app = Starlette(routes=routes(find, token=token), exception_handlers={HTTPException: explain})
+    def health(_: Request) -> Response:
+        return healthy(receiver.health if receiver is not None else lambda: None)
+
+    # The receiver's report on the store's health comes first, and so in place of the other.
+    received = [] if receiver is None else [*receiver.routes(), Route("/healthz", health)]
+    released = [] if find is None else routes(find, token=token)
+    app = Starlette(routes=[*received, *released], exception_handlers={HTTPException: explain})
     app.router.redirect_slashes = False  # an address is right or wrong
     return app
 
@@ -105,6 +125,12 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BadInput(f"cannot serve on {host}:{port}: {reason}; give another --port or --host") from None
+
+
+def address_of(at: socket.socket) -> str:
+    """The base of the URLs at which a socket is reached."""
+    host, port = at.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def run(app: Starlette, at: socket.socket) -> None:
@@ -129,7 +155,7 @@ def _answer(request: Request, find: Find, version: str | None, token: str) -> Re
     """Answer with the release of this version, as the address has it; None means the active one."""
     from starlette.responses import Response
 
-    if token and not _is_allowed(request.headers.get("authorization", ""), token):
+    if token and not is_allowed(request.headers.get("authorization", ""), token):
         return _refuse(401, "this needs the header Authorization: Bearer TOKEN", **{"WWW-Authenticate": "Bearer"})
     try:
         release = find(None) if version is None else find(int(version)) if VERSION.fullmatch(version) else None
@@ -150,7 +176,7 @@ def _answer(request: Request, find: Find, version: str | None, token: str) -> Re
     return Response(release.content, media_type="application/json", headers=headers)
 
 
-def _is_allowed(header: str, token: str) -> bool:
+def is_allowed(header: str, token: str) -> bool:
     """Compare in constant time, so that the duration reveals nothing about the token."""
     scheme, _, credentials = header.partition(" ")
     return hmac.compare_digest(credentials.strip().encode(), token.encode()) and scheme.lower() == "bearer"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from calibrate.errors import BadInput
@@ -74,6 +75,31 @@ def chat(environment: Mapping[str, str] | None = None) -> ChatSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """A team's own scorer: its address ("" for none), its token, the most requests at once, the seconds for one."""
+
+    url: str = ""
+    token: str = field(default="", repr=False)
+    concurrency: int = 8
+    timeout: float = 60.0
+
+
+def http_scorer(environment: Mapping[str, str] | None = None) -> HttpSettings:
+    """Read TOUCHSTONE_HTTP_URL, _TOKEN, _CONCURRENCY and _TIMEOUT. Raises BadInput for an impossible value."""
+    variables, usual = os.environ if environment is None else environment, HttpSettings()
+    token = variables.get("TOUCHSTONE_HTTP_TOKEN", "").strip()
+    if not token.isascii() or not token.isprintable():
+        raise BadInput("TOUCHSTONE_HTTP_TOKEN must be plain ASCII without line breaks: it is sent as an HTTP header")
+    most = _read_number(variables, "TOUCHSTONE_HTTP_CONCURRENCY", usual.concurrency, 1, 256, whole=True)
+    return HttpSettings(
+        _base_url("TOUCHSTONE_HTTP_URL", variables.get("TOUCHSTONE_HTTP_URL", "").strip(), "TOUCHSTONE_HTTP_TOKEN"),
+        token,
+        int(most),
+        _read_number(variables, "TOUCHSTONE_HTTP_TIMEOUT", usual.timeout, 0.1, 3600),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceSettings:
     """Where models compute: `device` is auto, cpu, cuda or mps. `is_half`: in half precision, which needs a GPU."""
 
@@ -91,6 +117,18 @@ def devices(environment: Mapping[str, str] | None = None) -> DeviceSettings:
             "TOUCHSTONE_PRECISION is 'half', which needs a GPU, and TOUCHSTONE_DEVICE is 'cpu'; unset one of them"
         )
     return DeviceSettings(device, precision == "half")
+
+
+Inference = Literal["torch", "onnx", "onnx-int8"]
+"""What classifiers run on: torch, or ONNX Runtime with weights in float32 or in 8-bit integers."""
+
+
+def inference(environment: Mapping[str, str] | None = None) -> Inference:
+    """Read TOUCHSTONE_INFERENCE. Raises BadInput for another value than torch, onnx or onnx-int8."""
+    variables = os.environ if environment is None else environment
+    choices: tuple[Inference, ...] = get_args(Inference)
+    text = _read_choice(variables, "TOUCHSTONE_INFERENCE", choices)
+    return next(choice for choice in choices if choice == text)
 
 
 def runs_here(environment: Mapping[str, str] | None = None) -> bool:
@@ -157,16 +195,39 @@ class ImportSettings:
     """How traces come in.
 
     `redact` names what is replaced before anything is stored, separated by commas ("" for nothing). A trace with more
-    than `characters` of text or more `sources` than that is rejected.
+    than `characters` of text or more `sources` than that is rejected. `tool_results`: what tools returned to the model
+    counts as sources where traces are read from spans.
     """
 
     redact: str = ""
     characters: int = 4_000_000
     sources: int = 5_000
+    tool_results: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveSettings:
+    """What a receiver of spans asks of its clients ("" for no token), and how many bytes may wait to be imported."""
+
+    token: str = field(default="", repr=False)
+    backlog: int = 1_000_000_000
+
+
+def receiving(environment: Mapping[str, str] | None = None) -> ReceiveSettings:
+    """Read TOUCHSTONE_RECEIVE_TOKEN and TOUCHSTONE_RECEIVE_BACKLOG_MB. Raises BadInput for an impossible value."""
+    variables = os.environ if environment is None else environment
+    token = variables.get("TOUCHSTONE_RECEIVE_TOKEN", "").strip()
+    if not token.isascii() or not token.isprintable():
+        raise BadInput("TOUCHSTONE_RECEIVE_TOKEN must be plain ASCII without line breaks: it is sent as an HTTP header")
+    usual = ReceiveSettings().backlog / 1e6
+    megabytes = _read_number(
+        variables, "TOUCHSTONE_RECEIVE_BACKLOG_MB", usual, 0.001, 1e6, kind="a number of megabytes"
+    )
+    return ReceiveSettings(token, round(megabytes * 1e6))
 
 
 def imports(environment: Mapping[str, str] | None = None) -> ImportSettings:
-    """Read TOUCHSTONE_REDACT, TOUCHSTONE_MAX_TRACE_MB and TOUCHSTONE_MAX_SOURCES.
+    """Read TOUCHSTONE_REDACT, TOUCHSTONE_MAX_TRACE_MB, TOUCHSTONE_MAX_SOURCES and TOUCHSTONE_TOOL_RESULTS.
 
     Raises BadInput for an impossible number.
     """
@@ -176,7 +237,9 @@ def imports(environment: Mapping[str, str] | None = None) -> ImportSettings:
         variables, "TOUCHSTONE_MAX_TRACE_MB", usual.characters / 1e6, 0.001, 16, kind="a number of megabytes"
     )
     sources = _read_number(variables, "TOUCHSTONE_MAX_SOURCES", usual.sources, 1, 1e6, whole=True)
-    return ImportSettings(variables.get("TOUCHSTONE_REDACT", "").strip(), round(megabytes * 1e6), int(sources))
+    tool_results = variables.get("TOUCHSTONE_TOOL_RESULTS", "").strip().lower() in ("1", "true", "yes")
+    redact = variables.get("TOUCHSTONE_REDACT", "").strip()
+    return ImportSettings(redact, round(megabytes * 1e6), int(sources), tool_results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +302,7 @@ def hide_secrets(text: str, words: Iterable[str] = ()) -> str:
     return scrub(text, [*words, *ours.values()], whole)
 
 
-def _base_url(name: str, url: str) -> str:
+def _base_url(name: str, url: str, key: str = "TOUCHSTONE_CHAT_KEY") -> str:
     """Check a base URL. It is shown in messages, so it may hold nothing secret; an error does not repeat it."""
     if not url:
         return ""
@@ -249,9 +312,9 @@ def _base_url(name: str, url: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise BadInput(f"{name} is no base URL of a chat endpoint; one looks like http://localhost:8080/v1")
+        raise BadInput(f"{name} is no base URL of an endpoint; one looks like http://localhost:8080/v1")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise BadInput(f"{name} holds more than host and path; a key belongs in TOUCHSTONE_CHAT_KEY")
+        raise BadInput(f"{name} holds more than host and path; a key belongs in {key}")
     return url.rstrip("/")
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from calibrate.types import Baseline
+from calibrate.types import Baseline, ExternalDetector, LearnedHead
 
 
 class ReplyCache(Protocol):
@@ -56,13 +56,15 @@ class Workspace:
     """A team's settings for a run.
 
     `files` are the team's versions of the files in `calibrate/backends/files`, by name; `baselines` are by (statistic,
-    model). Without a `budget` a run may spend what it needs.
+    model), `external` detectors by name, `head` is that of `learned`. Without a `budget` a run may spend what it needs.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
     baselines: Mapping[tuple[str, str], Baseline] = field(default_factory=dict)
     replies: ReplyCache | None = None
     budget: Budget | None = None
+    external: Mapping[str, ExternalDetector] = field(default_factory=dict)
+    head: LearnedHead | None = None
 
 
 _current = Workspace()
@@ -80,10 +82,14 @@ def use(workspace: Workspace) -> None:
 
 @contextmanager
 def using(workspace: Workspace) -> Iterator[Workspace]:
-    """Use this workspace within a block; restore the previous one afterwards."""
+    """Use this workspace within a block; restore the previous one afterwards.
+
+    External detectors that another thread put in place meanwhile stay.
+    """
     before = current()
     use(workspace)
     try:
         yield workspace
     finally:
-        use(before)
+        external = current().external
+        use(before if external is workspace.external else replace(before, external=external))

@@ -19,6 +19,8 @@ ON_CI = os.environ.get("CI") == "true"
 MUST_RUN = ("browser", "postgres", "model")
 # Seconds that a test may take before it is ended, where the default of pyproject.toml is too short.
 TIME_LIMITS = {"browser": 300, "model": 300}
+STORE_IN_ROOT = Path(__file__).resolve().parent.parent / "touchstone.db"
+STORE_WAS_THERE = pytest.StashKey[bool]()
 
 # A test may be slow on a busy machine; on CI the same examples are tried every time.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -27,9 +29,11 @@ settings.load_profile("ci" if ON_CI else "default")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Vectors and weights that the tests cache go into a folder of this process, removed at its end."""
+    """Cached vectors and the store of whoever names none go into a folder of this process, removed at its end."""
     folder = tempfile.mkdtemp(prefix="touchstone-cache-")
     os.environ["TOUCHSTONE_CACHE"] = folder
+    os.environ["TOUCHSTONE_STORE"] = f"sqlite:///{folder}/touchstone.db"
+    config.stash[STORE_WAS_THERE] = STORE_IN_ROOT.exists()
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
@@ -156,14 +160,21 @@ def store(store_url: str) -> Iterator[Store]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _left_a_store(terminalreporter.config):
+        terminalreporter.write_line(f"FAILED because a test left {STORE_IN_ROOT}, which `make app` would open")
     for report in _skipped(terminalreporter):
         terminalreporter.write_line(f"FAILED because CI=true and it was skipped: {report.nodeid}")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and _skipped(reporter):
+    if _left_a_store(session.config) or (reporter is not None and _skipped(reporter)):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _left_a_store(config: pytest.Config) -> bool:
+    """Whether the store of somebody who names none is in the repository and was not when the tests began."""
+    return STORE_IN_ROOT.exists() and not config.stash[STORE_WAS_THERE]
 
 
 def _skipped(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:

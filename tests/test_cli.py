@@ -61,7 +61,10 @@ def test_the_whole_loop(capsys: pytest.CaptureFixture[str], store_url: str, tmp_
     assert call(capsys, "import", traces, "--labels-as", "gold", *at)[1] == {
         "imported": 0, "duplicates": 60, "rejected": 0, "labels": 0, "labels_left_out": 0, "samples": [], "errors": [],
         "repaired": 0, "left_out": {}, "cut": False, "in_samples": [], "outside_samples": 60,
-        "purged": 0, "redacted": {},
+        "purged": 0, "redacted": {}, "scores": [], "scores_left_out": {},
+        "formats": [{"file": traces, "format": "jsonl"}],
+        "fields": {"question": 0, "context": 60, "sources": 60, "retrieval_scores": 0, "tokens": 0, "alternatives": 0,
+                   "schema": 0, "timestamp": 60, "model": 60, "operation": 0, "label": 60},
     }  # fmt: skip
     assert len(call(capsys, "traces", "--limit", "7", *at)[1]["traces"]) == 7
 
@@ -207,6 +210,9 @@ def test_labels_go_out_and_come_back(capsys: pytest.CaptureFixture[str], sqlite_
         (["labels", "export", "/tmp/" + "x" * 300], 2, "File name too long"),
         (["labels", "export", "x.csv", "--labels-as", "bob"], 2, "--labels-as is for import"),
         (["labels", "import", "x.csv", "--sample", "w"], 2, "--sample is for export"),
+        (["labels", "import", "x.csv", "--labels-as", "a\x1b[2J"], 2, "the labeller's name 'a\\x1b[2J' holds"),
+        (["labels", "import", "x.csv", "--labels-as", "a\u202eb"], 2, "control character"),
+        (["import", "x.jsonl", "--labels-as", "two\nlines"], 2, "control character"),
         (["labels", "import", "x.csv", "--force"], 2, "--force is for export"),
         (["worker", "--run", "7"], 2, "no run 7; the newest is none"),
         (["worker", "--run", "99999999999999999999"], 2, "no run 99999999999999999999"),

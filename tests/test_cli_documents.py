@@ -121,6 +121,7 @@ def play(folder: Path) -> dict[str, str]:
     session = Session(folder)
     run, file = session.run, session.file
     whole = write_traces(folder / "first.jsonl", 0, 400, labelled=True)
+    run("import", "--preview", whole)
     run("import", whole, "--labels-as", "gold")
     run(
         "import",
@@ -129,6 +130,7 @@ def play(folder: Path) -> dict[str, str]:
     )
     run("traces", "--limit", "2")
     run("traces", "--limit", "0")
+    run("pull", "--list")
     run("detect", "word_overlap", "token_overlap", "schema", "--all")
     run("detect", "word_overlap", "judge_yes_no", "--all", "--estimate")
     run("detect", "--list", "--all")
@@ -167,6 +169,7 @@ def play(folder: Path) -> dict[str, str]:
     run("choose", "token_overlap", "--strength", "bounded", "--save")
     run("choose", "token_overlap", "--policy", "alerts<=20/day")
     run("choose", "token_overlap", "--strength", "certified")
+    run("segments", "word_overlap", "--by", "model")
     run("compare", "word_overlap", "token_overlap")
     run("compare", "word_overlap", "--by", "models")
     run("compare", "word_overlap", "--by", "samples")
@@ -176,6 +179,7 @@ def play(folder: Path) -> dict[str, str]:
         label="ensemble logistic word_overlap token_overlap --save pair")  # fmt: skip
     run("ensemble", "k_of_n", "word_overlap", "token_overlap")
     run("ensemble", "list")
+    run("learn", "word_overlap", "token_overlap")
     out = file("thresholds.json")
     run("release", "word_overlap", "token_overlap", "--out", out, label="release")
     run("release", "--check")
@@ -195,6 +199,8 @@ def play(folder: Path) -> dict[str, str]:
     run("verify", file("none.json"), label="verify nothing", store=False)
     scores = file("scores.json", '{"word_overlap": 0.2, "other": 1}')
     run("decide", out, "--scores", scores, label="decide", store=False)
+    run("gate", "--release", out, "--labels", "w", label="gate")
+    run("gate", "--release", out, "--labels", "none", label="gate broken")
     run("recalibrate", "--dry-run", label="recalibrate unchanged")
     run("import", write_traces(folder / "second.jsonl", 400, 900, model="m9"), label="import second")
     run("watch", "--once", "--since", "all")

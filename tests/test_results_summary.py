@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -13,7 +14,11 @@ from sklearn.metrics import roc_auc_score
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
 
+import results_parts as parts  # noqa: E402
+import results_plumbing as plumbing  # noqa: E402
 import results_summary as summary  # noqa: E402
+
+from calibrate.workflow.tuning.worth import packaged, read_packaged  # noqa: E402
 
 MADE = "<!-- made with bleu 2, rouge_l 2, token_overlap 2 -->"
 RANKS = "| token_overlap | 90 | 100% | .70 (.60–.80) | .5 | | 9 |"
@@ -65,6 +70,63 @@ def test_the_page_says_what_its_tables_say() -> None:
     page = (DOCS / "reference" / "results.md").read_text(encoding="utf-8")
     titles = re.split(r"\n## ", page)[1:]
     sections = {part.partition("\n")[0]: f"## {part.strip()}" for part in titles}
-    for title in ("Which detectors are worth running", "How to read the tables"):
+    for title in (
+        "Which detectors are worth running",
+        "Who leads, and by how much",
+        "How to read the tables",
+        plumbing.TITLE,
+    ):
         sections.pop(title)
     assert summary.top(sections) in page
+    rows = {name: read_packaged(row) for name, row in summary.measured(sections).items()}
+    assert packaged() == rows, "the Detect page reads what the page says: python docs/make_results.py --page"
+
+
+def test_the_page_is_put_together_from_its_parts() -> None:
+    page = (DOCS / "reference" / "results.md").read_text(encoding="utf-8")
+    files = sorted(parts.FOLDER.glob("*.json"))
+    assert len(files) == 12
+    for name, pieces in parts.load([json.loads(path.read_text(encoding="utf-8"))["set"] for path in files]).items():
+        text = parts.section(pieces)
+        assert f"\n{text}\n" in page
+        assert parts.split(text) == pieces, name
+    assert page.endswith(f"{plumbing.section()}\n")
+
+
+def test_figures_made_again_keep_the_speeds_of_before() -> None:
+    head = "| detector | n | traces/s |\n|---|--:|--:|\n"
+    before = {"table": f"{head}| bleu | 90 | 41 |\n| answer length | 90 |  |"}
+    again = {"table": f"{head}| rouge_l | 91 | 7 |\n| bleu | 91 | 9 |\n| answer length | 91 |  |"}
+    table = parts.with_speeds_of(before, again)["table"]
+    assert table == f"{head}| rouge_l | 91 |  |\n| bleu | 91 | 41 |\n| answer length | 91 |  |"
+
+
+def test_what_ranks_only_models_is_no_gain() -> None:
+    rows = section(beside("rouge_l", UP, UP))
+    only = f"{parts.HEAD}: 2 models.\n\n| rouge_l | 90 | .80 (.70–.90) | .50 (.40–.60) | .30 (.20–.40) | model |\n\n"
+    assert summary.measured({"a": rows, "b": rows})["rouge_l"] == {
+        "worth": "run",
+        "gains": 2,
+        "sets": 2,
+        "by_chance": 0,
+    }
+    sections = {"a": rows.replace(summary.HEAD, only + summary.HEAD), "b": rows}
+    assert summary.measured(sections)["rouge_l"]["worth"] == "sometimes"
+
+
+def test_who_leads_names_every_set_and_the_answering_model() -> None:
+    leader = (
+        "ROUGE-L leads with an AUROC of 0.79, 95% 0.72–0.84 (9 of 9 labels scored). Over the next best, Token overlap: "
+        "+0.015, 95% −0.057 to +0.087 (9 labels that both scored), better. Over the baseline word overlap: +0.2, 95% "
+        "+0.1 to +0.3 (9). Over the baseline answer length: +0.1, 95% +0.0 to +0.2 (9)."
+    )
+    whole = leader + " Over the baseline answering model: +0.050, 95% −0.010 to +0.110 (9)."
+    again = f"{parts.QUICK} ROUGE-L over the baseline answering model: +0.050, 95% −0.010 to +0.110 (9 labels)."
+    row = (
+        "| ROUGE-L | 0.79 (0.72–0.84) | Token overlap: +0.015 (−0.057 to +0.087) | answer length: +0.1 (+0.0 to +0.2) |"
+    )
+    end = " +0.050 (−0.010 to +0.110) |"
+    table = parts.leaders({"a": {"leader": whole}, "b": {"leader": leader, "identity": again}, "c": {}})
+    assert f"| a {row}{end}" in table
+    assert f"| b {row}{end}" in table
+    assert "| c | nobody |" in table

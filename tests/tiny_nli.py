@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 LABELS = ("contradiction", "entailment", "neutral")
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -55,11 +55,19 @@ def _settings(labels: Sequence[str], limit: int, **more: Any) -> dict[str, Any]:
 
 
 def random_model(
-    folder: Path, kind: str = "bert", *, labels: Sequence[str] = LABELS, limit: int = 128, seed: int = 0
+    folder: Path,
+    kind: str = "bert",
+    *,
+    labels: Sequence[str] = LABELS,
+    limit: int = 128,
+    seed: int = 0,
+    task: Literal["sequence", "token"] = "sequence",
 ) -> Path:
-    """A BERT or DeBERTa-v2 with random weights, large enough that its verdicts differ from pair to pair."""
+    """A BERT or DeBERTa-v2 with random weights, large enough that its verdicts differ from pair to pair; it classifies
+    whole inputs, or each of their tokens."""
     import torch
-    from transformers import AutoModelForSequenceClassification, BertConfig, DebertaV2Config
+    import transformers
+    from transformers import BertConfig, DebertaV2Config
 
     torch.manual_seed(seed)
     size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
@@ -71,8 +79,36 @@ def random_model(
                     "norm_rel_ebd": "layer_norm", "share_att_key": True, "position_biased_input": False,
                     "type_vocab_size": 0}  # fmt: skip
         config = DebertaV2Config(**settings, **relative)
-    network = AutoModelForSequenceClassification.from_config(config)
+    network = getattr(transformers, f"AutoModelFor{task.title()}Classification").from_config(config)
     return _saved(network, folder, limit)
+
+
+def random_t5(folder: Path, *, limit: int = 128) -> Path:
+    """A T5 with random weights, of which a classifier uses the first token that it would write."""
+    import torch
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    torch.manual_seed(0)
+    config = T5Config(
+        vocab_size=len(VOCABULARY), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0,
+        pad_token_id=0, initializer_factor=4.0,
+    )  # fmt: skip
+    return _saved(T5ForConditionalGeneration(config), folder, limit)
+
+
+def random_modernbert(folder: Path, *, labels: Sequence[str] = ("supported", "hallucinated"), limit: int = 128) -> Path:
+    """A ModernBERT with random weights that classifies tokens; every other layer sees 16 tokens around each."""
+    import torch
+    from transformers import ModernBertConfig, ModernBertForTokenClassification
+
+    torch.manual_seed(0)
+    size = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 64}
+    special = {"pad_token_id": 0, "cls_token_id": 2, "sep_token_id": 3, "bos_token_id": 2, "eos_token_id": 3}
+    config = ModernBertConfig(
+        **_settings(labels, limit, **size, **special, initializer_range=0.5, initializer_cutoff_factor=20.0),
+        local_attention=16, global_attn_every_n_layers=2,
+    )  # fmt: skip
+    return _saved(ModernBertForTokenClassification(config), folder, limit)
 
 
 def known_model(folder: Path, *, labels: Sequence[str] = LABELS, limit: int = 64) -> Path:

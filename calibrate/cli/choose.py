@@ -12,7 +12,7 @@ from calibrate.cli.common import now, open_store, user
 from calibrate.cli.evidence import describe_params, labels_lines, load_labelled
 from calibrate.errors import BadInput
 from calibrate.report.names import title_of
-from calibrate.report.sentences import certification, figures, kinds
+from calibrate.report.sentences import certification, figures, kinds, recalibration
 from calibrate.report.sentences import point_state as states
 from calibrate.report.sentences.labels import caution as caution_of
 from calibrate.report.sentences.labels import settled_point
@@ -27,7 +27,8 @@ from calibrate.workflow.evidence.kinds import figures_by_kind
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.evidence.undecided import settled_at
 from calibrate.workflow.labelling.guides import known_kinds
-from calibrate.workflow.releasing.known_bad import last_target, state_of_choice
+from calibrate.workflow.releasing import choosing
+from calibrate.workflow.releasing.history import live_release
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.tuning.better_steps import BetterStep, find_better_steps
 from db import Store
@@ -105,15 +106,20 @@ def run(args: Namespace) -> Answer:
         return _certified(store, data, args)
     policy = parse(args.policy)
     if data.sweep.missing and policy.kind != "manual":
-        raise BadInput(f"{data.config.name}: {figures.missing(data.sweep, waiting=data.waiting)}")
-    pool = (traffic.scored_traffic if policy.kind == "alerts" else traffic.counted_traffic)(store, data)
-    point = operating_points.choose_point(data, policy, strength=args.strength, pool=pool, looks=args.looks or 1)
-    moved_from = _moved_from(store, args, policy)
-    state, reason = state_of_choice(store, data, point, moved_from=moved_from), args.reason.strip()
-    unheld = policy.kind == "manual" and moved_from is None  # to nothing: whatever it is, it would pass
-    save = args.save and point.feasible and (bool(reason) or not (state.known_bad or unheld))
-    if save:
-        operating_points.save_point(store, data, point, state=state, reason=reason, by=user(), now=now())
+        raise BadInput(f"{data.config.name}: {figures.missing(data.sweep, waiting=data.waiting, fitted=data.fitted)}")
+    choice = choosing.choose(
+        store,
+        data,
+        policy,
+        strength=args.strength,
+        looks=args.looks or 1,
+        moved_from=args.moved_from,
+        reason=args.reason,
+        save=args.save,
+        by=user(),
+        now=now(),
+    )
+    point, state, save = choice.point, choice.state, choice.saved
     per_day = traffic.traffic_per_day(store, data.sample)
     caution = caution_of(data.caution)
     flags = None if per_day is None else (point.flag_rate.value or 0) * per_day
@@ -129,6 +135,7 @@ def run(args: Namespace) -> Answer:
     lines += [*labels_lines(at_hand), *filter(None, [settled_point(settled)])]
     lines += figures.cautions(point, not_run=data.not_run)
     lines += [caution] if caution else []
+    lines += [f"{figures.fitted_labels(data.fitted)}."] if data.fitted else []
     of_kinds = figures_by_kind(store, data, point.threshold)
     kind_names = {kind.key: kind.name for kind in known_kinds(store)}
     lines += filter(None, [kinds.sentence(title_of(data.config.name), of_kinds, kind_names)])
@@ -136,9 +143,13 @@ def run(args: Namespace) -> Answer:
     if point.feasible:
         lines += [f"{states.in_short(state)}"]
     lines += [_better_line(step, point) for step in better]
+    live = live_release(store)
+    entry = live.detectors.get(data.config.name) if live else None
+    if entry is not None and entry.segments is not None:
+        lines.append(recalibration.dropped(data.config.name, entry.segments))
     if save:
         lines.append("saved; `release` takes it into the next version")
-    elif args.save and unheld and not state.known_bad:
+    elif args.save and choice.unheld and not state.known_bad:
         lines.append(
             "not saved: nothing says what it must reach, as no threshold with a target was saved or released before: "
             'name one (--moved-from "precision>=0.7"), or say why with --reason TEXT'
@@ -163,18 +174,6 @@ def run(args: Namespace) -> Answer:
         by_kind=of_kinds.kinds,
     )
     return Answer(document, "\n".join(lines), exit_code=2 if args.save and not save else 0)
-
-
-def _moved_from(store: Store, args: Namespace, policy: Policy) -> str | None:
-    """What a threshold set by hand is judged by: what --moved-from names, else what was asked for last; None where
-    nothing was. Raises BadInput for an option that nothing reads."""
-    if policy.kind != "manual":
-        if args.moved_from:
-            raise BadInput(
-                f"--moved-from goes with --policy manual:THRESHOLD, and the policy is {policy}: leave it out"
-            )
-        return None
-    return str(parse(args.moved_from)) if args.moved_from else last_target(store, args.detector, now())
 
 
 def _check_looks(args: Namespace) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +13,8 @@ import db
 from calibrate import settings
 from calibrate.errors import BadInput, Forbidden, TouchstoneError
 from calibrate.report.sentences.store import exposed
+from calibrate.sanitize import is_plain
+from calibrate.workflow.traces.external_scores import use_external
 from db.audit import Actor, identify_by
 
 TRUNCATED = "the file could not be read to its end: what came before the damage is in the store; import a whole copy"
@@ -24,15 +26,22 @@ def unwritten(path: str) -> Callable[[], str]:
     return lambda: f"{path} {before}; the same command writes all of it"
 
 
+def check_labeller(name: str | None) -> None:
+    """Refuse a labeller's name that acts on the terminal or page that shows it."""
+    if name and not is_plain(name):
+        raise BadInput(f"the labeller's name {name!r} holds a line end or a control character: leave it out")
+
+
 def open_store(args: Namespace, *, create: bool = False) -> db.Store:
     """Open the store that --store or the environment names, in the name of `user`.
 
-    A file that everybody can read is told of.
+    A file that everybody can read is told of. The store's external detectors are put in place.
     """
     identify_by(_actor)
     store = db.open_store(args.store or settings.read().store, create=create)
     if store.file is not None and store.exposed is not None:
         print(f"touchstone: {exposed(store.file, store.exposed)}", file=sys.stderr)
+    use_external(store)
     return store
 
 
@@ -54,14 +63,3 @@ def _actor() -> Actor:
 
 def now() -> datetime:
     return datetime.now(UTC)
-
-
-def parse_pairs(items: Sequence[str], option: str) -> dict[str, str]:
-    """Read `NAME=VALUE` options as a mapping. Raises BadInput for an item without `=`."""
-    pairs = {}
-    for item in items:
-        name, equals, value = item.partition("=")
-        if not equals or not name:
-            raise BadInput(f"{option} {item!r} should read NAME=VALUE")
-        pairs[name.strip()] = value.strip()
-    return pairs

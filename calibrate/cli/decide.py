@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,20 @@ from typing import Any
 from calibrate import registry, runtime
 from calibrate.cli import Answer
 from calibrate.cli.output import warn
+from calibrate.cli.pairs import parse_pairs
 from calibrate.errors import BadInput
 from calibrate.report.sentences import known_bad
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.thresholds.ranges import EVERYWHERE, describe_outside, is_outside, range_in
 from calibrate.thresholds.states import states_in
+from calibrate.types import names_segments
 
 
 def run(args: Namespace) -> Answer:
     thresholds = runtime.load(args.file)
     scores = _read_scores(args.scores)
-    decision = runtime.decide(thresholds, scores, on_missing=args.on_missing)
+    segments = _read_segments(args.segment)
+    decision = runtime.decide(thresholds, scores, on_missing=args.on_missing, segments=segments)
     lines = [f"{decision.verdict} (release {decision.version}, tier {decision.tier})", *decision.reasons]
     if decision.missing:
         lines.append(f"no score from: {', '.join(decision.missing)}")
@@ -46,6 +49,16 @@ def _read_scores(path: str) -> dict[str, float | None]:
     if not isinstance(scores, dict):
         raise BadInput(f'{name} should hold one object like {{"rouge_l": 0.31, "schema": null}}')
     return scores
+
+
+def _read_segments(items: Sequence[str]) -> dict[str, str]:
+    segments = parse_pairs(items, "--segment")
+    for by in segments:
+        if not names_segments(by):
+            raise BadInput(
+                f"--segment {by}=…: segments are told apart by operation, model, language or attributes.NAME"
+            )
+    return segments
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -28,4 +28,4 @@ def run(args: Namespace) -> Answer:
             f"{count(report.labels, 'label')} by {' and '.join(story.LABELLERS)}, "
             f"{count(store.releases.count(), 'release')}; this week is left to do"
         )
-    return Answer(add_up({str(path): Imported(report, None, NO_LABELS)}), text)
+    return Answer(add_up({str(path): Imported(report, None, NO_LABELS, format="jsonl")}), text)

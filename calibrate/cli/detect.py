@@ -10,8 +10,9 @@ from typing import Any
 from calibrate import settings
 from calibrate.backends.chat import Estimate
 from calibrate.cli import Answer
-from calibrate.cli.common import open_store, parse_pairs
+from calibrate.cli.common import open_store
 from calibrate.cli.output import table
+from calibrate.cli.pairs import parse_pairs
 from calibrate.cli.progress import progress
 from calibrate.detectors.base import Detector
 from calibrate.engines.choice import EngineChoice, choose_engine
@@ -134,7 +135,7 @@ def run(args: Namespace) -> Answer:
     scope = step.scope_of(sample=args.sample, labelled=labelled, everything=args.everything)
     params = parse_pairs(args.param, "--param")
     if args.list:
-        return _list(store, scope, step.chosen_of(args.detectors or ["all"], params))
+        return _list(store, scope, step.chosen_of(args.detectors or ["all"], params, imported=True))
     detectors, again = step.chosen_of(args.detectors, params), args.again == "failed"
     engine = choose_engine(args.engine, args.workers, args.address)
     if any(about.asks_chat(detector) for detector in detectors):
@@ -172,6 +173,9 @@ def _list(store: Store, scope: Mapping[str, Any], detectors: Sequence[Detector])
         lines += [table([head, *cells], right=range(1, 4))]
     if due := [row for row in ready if row.is_due]:
         lines += [f"To run: {' '.join(row.detector.name for row in due)} · {ready_words.of_run(total_of(due))}"]
+    if imported := [row for row in rows if row.group == Group.IMPORTED]:
+        lines += ["", ready_words.HEADINGS[Group.IMPORTED]]
+        lines += [f"- {row.detector.name}: {ready_words.imported(row)}" for row in imported]
     if fields := by_field(rows):
         lines += ["", ready_words.HEADINGS[Group.LACKS]]
         for name, group in fields.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from calibrate import registry
-from calibrate.cli.common import parse_pairs
+from calibrate.cli.pairs import parse_pairs
 from calibrate.report.sentences import labels as sentences
 from calibrate.workflow.evidence import evidence, loading
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand

@@ -93,7 +93,7 @@ def _list(store: Store) -> Answer:
 def _report(store: Store, name: str, outcome: str, changed: bool) -> Answer:
     file = step.get(store, name)
     text = f"{name}: {outcome}, version {file.version}"
-    if changed and name.startswith(("prompts/", "refusals/")):
+    if changed and name.startswith(("prompts/", "templates/", "refusals/")):
         text += "; scores made with another version are not reused"
     return Answer(ChangedFile.of(file, changed=changed), text)
 

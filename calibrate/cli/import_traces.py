@@ -8,19 +8,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibrate import settings
+from calibrate import registry, settings
 from calibrate.cli import Answer
-from calibrate.cli.common import TRUNCATED, now, open_store, parse_pairs, user
+from calibrate.cli.common import TRUNCATED, check_labeller, now, open_store, user
 from calibrate.cli.export import ArchiveDocument
+from calibrate.cli.import_logged import import_logged
+from calibrate.cli.import_preview import preview_files
+from calibrate.cli.pairs import parse_pairs
 from calibrate.cli.progress import progress
 from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput, StoreError, StoreReplaced
 from calibrate.ingest import ImportReport
+from calibrate.ingest.inspection.profile import FIELDS, MORE_FIELDS
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count
-from calibrate.report.sentences.imports import left_purged, replaced, stated, unstated
+from calibrate.report.sentences.imports import can_run, left_purged, read_as, replaced, stated, unstated
+from calibrate.report.sentences.scores import taken, undefined_all
 from calibrate.report.sentences.upkeep import holds
+from calibrate.sanitize import visible
 from calibrate.urls import redact
+from calibrate.workflow.detection.usable import usable
+from calibrate.workflow.traces.external_scores import TakenScores
 from calibrate.workflow.traces.import_labelled import Imported, import_traces
 from calibrate.workflow.traces.membership import InSample
 from calibrate.workflow.upkeep.moving import import_all
@@ -37,9 +45,28 @@ class RejectedLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoresDocument:
+    """What became of the scores of one detector: how many are new or changed, and how many were left out."""
+
+    detector: str
+    new: int
+    changed: int
+    unchanged: int
+    left_out: int
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    file: str
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
 class ImportDocument:
     """What became of all files together. `samples` are those that labels became, `in_samples` those that the traces of
-    other labels are members of; `outside_samples` labels are of traces in none."""
+    other labels are members of; `outside_samples` labels are of traces in none. `formats` says what each file was
+    recognized as; `fields` counts the traces that have each field."""
 
     imported: int
     duplicates: int
@@ -54,17 +81,28 @@ class ImportDocument:
     left_out: Mapping[str, int]
     redacted: Mapping[str, int]
     purged: int
+    scores: Sequence[ScoresDocument]
+    scores_left_out: Mapping[str, str]
     errors: Sequence[RejectedLine]
+    formats: Sequence[FileFormat]
+    fields: Mapping[str, int]
 
 
 def run(args: Namespace) -> Answer:
     if args.everything:
         return _import_store(args)
+    if args.logged:
+        return import_logged(args)
+    if not args.files:
+        raise BadInput("name the files to import, or give --logged for what programs logged into the store")
     columns = parse_pairs(args.column, "--column")
     for name in columns:
         if name not in RECORD_FIELDS:
             fields = ", ".join(sorted(RECORD_FIELDS))
             raise BadInput(f"--column {name}=…: a trace has no field {name!r}; it has {fields}")
+    if args.preview:
+        return preview_files(args.files, format=args.format, columns=columns)
+    check_labeller(args.labels_as)
     store = open_store(args, create=True)
     if args.no_labels and (args.labels_as or args.design):
         option = "--labels-as" if args.labels_as else "--design"
@@ -160,10 +198,34 @@ def add_up(imports: Mapping[str, Imported]) -> ImportDocument:
         left_out=left_out,
         redacted=redacted,
         purged=sum(report.purged for report in reports.values()),
+        scores=_add_up_scores(imports.values()),
+        scores_left_out={name: why for done in imports.values() for name, why in done.refused.items()},
         errors=[
             RejectedLine(error.line, error.reason, path) for path, report in reports.items() for error in report.errors
         ],
+        formats=[FileFormat(path, done.format) for path, done in imports.items()],
+        fields={
+            name: sum(done.profile.filled.get(name, 0) for done in imports.values()) for name in (*FIELDS, *MORE_FIELDS)
+        },
     )
+
+
+def _add_up_scores(imports: Iterable[Imported]) -> list[ScoresDocument]:
+    """What became of each detector's scores in all files; the revision is that of the last."""
+    of_names: dict[str, list[TakenScores]] = {}
+    for scores in (scores for done in imports for scores in done.scores):
+        of_names.setdefault(scores.name, []).append(scores)
+    return [
+        ScoresDocument(
+            detector=name,
+            new=sum(scores.new for scores in parts),
+            changed=sum(scores.changed for scores in parts),
+            unchanged=sum(scores.same for scores in parts),
+            left_out=sum(scores.left_out for scores in parts),
+            revision=parts[-1].revision,
+        )
+        for name, parts in of_names.items()
+    ]
 
 
 def _lines(path: str, done: Imported) -> Iterable[str]:
@@ -180,12 +242,22 @@ def _lines(path: str, done: Imported) -> Iterable[str]:
         yield f"  … and {more} more; --json lists the first {count(len(report.errors))}"
     if report.cut:
         yield f"  {TRUNCATED}"
+    if done.profile.n:
+        yield f"  {read_as(done)}"
+        use = can_run(usable(done.profile), looked_at=done.profile.n)
+        yield f"  {use}: `import --preview` says which, and what to log for the others"
     if report.repaired:
         yield f"  {count(report.repaired, 'character')} that no database can hold became U+FFFD"
     if report.purged:
         yield f"  {left_purged(report.purged)}: `import FILE --again` takes them in"
     if report.redacted:
         yield f"  {replaced(report.redacted)}"
+    for scores in done.scores:
+        yield f"  scores of {taken(scores)}"
+    if names := [scores.name for scores in done.scores if scores.name not in registry.names()]:
+        yield f"  {undefined_all(names)}"
+    for name, why in done.refused.items():
+        yield f"  scores {visible(name, 60)!r} were not imported: {visible(why, 300)}"
     for name, records in report.left_out.items():
         yield f"  field {name!r} was not imported ({count(records, 'record')})"
     chosen = [stated(done.sample)] if done.sample else unstated(done.membership)

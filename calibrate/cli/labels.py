@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from calibrate.cli import Answer
-from calibrate.cli.common import TRUNCATED, now, open_store, unwritten, user
+from calibrate.cli.common import TRUNCATED, check_labeller, now, open_store, unwritten, user
 from calibrate.cli.progress import progress
 from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput
@@ -74,6 +74,7 @@ def _import(args: Namespace) -> Answer:
     if args.sample or args.force:
         option = "--sample" if args.sample else "--force"
         raise BadInput(f"{option} is for export: a label is imported for its trace, whatever samples the trace is in")
+    check_labeller(args.labels_as)
     store = open_store(args)
     labels: list[Label] = []
     labeller = args.labels_as or labeller_of(Path(args.file).name)

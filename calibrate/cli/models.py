@@ -1,4 +1,4 @@
-"""`models`: list the models behind detectors, fetch them, verify them."""
+"""`models`: list the models behind detectors and those of the catalogue, fetch them, verify them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from calibrate.backends import catalogue
 from calibrate.backends import models as backend
 from calibrate.cli import Answer
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report import numbers
+from calibrate.report.sentences import catalogue as sentences
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDocument:
-    """A model and whether it is here; `how` says how to get a missing one, `bytes` is the size of its weights."""
+    """A model and whether it is here; `how` says how to get a missing one, `bytes` is the size of its weights;
+    `onnx` is the ONNX file that TOUCHSTONE_INFERENCE has it run on, which is made on first use."""
 
     kind: str
     model: str
@@ -25,12 +28,41 @@ class ModelDocument:
     bytes: int | None
     revision: str | None
     directory: Path | None
+    onnx: Path | None
     used_by: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelsDocument:
     models: Sequence[ModelDocument]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueDocument:
+    """A model of the catalogue; `directory` where its files are here, `published` in percent."""
+
+    name: str
+    adapter: str
+    hub: str
+    revision: str
+    pinned: bool
+    licence: str
+    commercial: bool
+    parameters: int
+    window: int
+    labels: str
+    template: str
+    threshold: float
+    metric: str
+    published: Sequence[float]
+    source: str
+    directory: Path | None
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueListDocument:
+    models: Sequence[CatalogueDocument]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +97,8 @@ def run(args: Namespace) -> Answer:
         raise BadInput(f"`models {args.action}` takes no name; it is about all models")
     if args.action == "verify":
         return _verify()
+    if args.action == "catalogue":
+        return _catalogue()
     return _list() if args.action == "list" else _pull(args.name)
 
 
@@ -78,14 +112,55 @@ def _list() -> Answer:
             bytes=model.size,
             revision=model.revision,
             directory=model.directory,
+            onnx=model.onnx,
             used_by=model.used_by,
         )
         for model in backend.list_models()
     ]
     lines = [table([("for", "model", "status", "MB", "revision", "used by"), *map(_row, models)], right=(3,))]
     lines += [f"{model.kind}: in {model.directory}" for model in models if model.directory]
+    lines += [f"{model.kind}: {_locate_onnx(model.onnx)}" for model in models if model.onnx]
     lines += [f"{model.kind}: {model.how}" for model in models if model.how]
     return Answer(ModelsDocument(models), "\n".join(lines))
+
+
+def _catalogue() -> Answer:
+    models = [
+        CatalogueDocument(
+            name=model.name,
+            adapter=model.adapter,
+            hub=model.hub,
+            revision=model.revision,
+            pinned=model.is_pinned,
+            licence=model.licence,
+            commercial=model.commercial,
+            parameters=model.parameters * 1_000_000,
+            window=model.window,
+            labels=model.labels,
+            template=model.template,
+            threshold=model.threshold,
+            metric=model.metric,
+            published=model.published,
+            source=model.source,
+            directory=model.directory(),
+            how=sentences.how_to_get(model),
+        )
+        for model in catalogue.entries()
+    ]
+    rows = [("name", "detector", "size", "licence", "published, not measured here", "here")]
+    rows += [
+        (model.name, model.adapter, sentences.size(model), sentences.licence(model), sentences.published(model),
+         "yes" if model.directory() else "")
+        for model in catalogue.entries()
+    ]  # fmt: skip
+    lines = [table(rows, right=(2,)), *(f"{adapter}: {how}" for adapter, how in sentences.WAYS.items())]
+    if not any(model.pinned for model in models):
+        lines.append("none is pinned to a commit: `pull` fetches what a model's owners published last")
+    return Answer(CatalogueListDocument(models), "\n".join(lines))
+
+
+def _locate_onnx(path: Path) -> str:
+    return f"runs on {path}" if path.is_file() else f"will be exported to {path} on first use"
 
 
 def _row(model: ModelDocument) -> tuple[str, ...]:
@@ -95,21 +170,24 @@ def _row(model: ModelDocument) -> tuple[str, ...]:
 
 def _verify() -> Answer:
     files = [CheckedFile(check.model, check.file, check.sha256, check.intact) for check in backend.verify()]
-    verdicts = {True: "as published", False: "DIFFERS", None: "nothing to compare with"}
+    verdicts = {True: "intact", False: "DIFFERS", None: "nothing to compare with"}
     rows = [("model", "file", "sha256", "")]
     rows += [(check.model, check.file.name, check.sha256, verdicts[check.intact]) for check in files]
     differing = [check.file for check in files if check.intact is False]
     text = table(rows) if files else "no model is here"
     if differing:
-        text += f"\n{len(differing)} of {len(files)} files are not what was published: fetch that model again"
+        text += f"\n{len(differing)} of {len(files)} files are damaged: fetch that model again"
+        text += "; an exported ONNX file is made again when it is used next"
     return Answer(VerifyDocument(files, differing), text, 1 if differing else 0)
 
 
 def _pull(name: str | None) -> Answer:
     if name is None:
-        raise BadInput("say which model: `models pull nli`, or a hub id like organisation/name")
+        raise BadInput("say which model: `models pull nli`, a name of `models catalogue`, or a hub id")
     pulled = backend.pull(name)
     if isinstance(pulled, Path):
-        return Answer(PulledDocument(name, pulled), f"{name} is in {pulled}")
+        listed = catalogue.entry(name)
+        following = "" if listed is None else f"\nscore with it: {sentences.run_command(listed)}"
+        return Answer(PulledDocument(name, pulled), f"{name} is in {pulled}{following}")
     place = f" in {pulled.directory}" if pulled.directory else ""
     return Answer(PulledModel(pulled.name, pulled.directory, pulled.revision), f"{pulled.name} is ready{place}")

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from calibrate import registry
 from calibrate.cli import Answer
-from calibrate.cli.common import now, open_store, parse_pairs, user
+from calibrate.cli.common import now, open_store, user
 from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
+from calibrate.cli.pairs import parse_pairs
 from calibrate.report import numbers
 from calibrate.report.sentences import probability as sentences
 from calibrate.workflow.detection import configurations

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from calibrate.cli import Answer
-from calibrate.cli.common import now, open_store, parse_pairs, user
+from calibrate.cli.common import now, open_store, user
+from calibrate.cli.pairs import parse_pairs
 from calibrate.errors import BadInput
 from calibrate.report.sentences.purges import goes, lines_of
 from calibrate.stats.sampling import designs
@@ -18,7 +19,8 @@ from calibrate.workflow.upkeep import purge as step
 @dataclass(frozen=True, slots=True)
 class PurgeDocument:
     """`removed` counts what went, or with `dry_run` what would go. `compacted`: no byte of it is left in the store's
-    files; null where none had to be written anew. `releases` quote what was purged, which is known once it is done."""
+    files; null where none had to be written anew. `releases` quote what was purged, which is known once it is done;
+    `prompts` are files in use that quoted it, and go without it."""
 
     dry_run: bool
     removed: Mapping[str, int]
@@ -27,6 +29,7 @@ class PurgeDocument:
     vectors: bool
     compacted: bool | None
     releases: Sequence[int] = ()
+    prompts: Sequence[str] = ()
 
 
 def run(args: Namespace) -> Answer:
@@ -47,8 +50,9 @@ def run(args: Namespace) -> Answer:
         raise BadInput(f"nothing was removed: --yes removes {goes(counts)}, for good; a backup holds them still")
     purged = step.purge(store, chosen, by=user(), now=now())
     document = PurgeDocument(
-        False, asdict(purged.counts), purged.logs, purged.uploads, purged.vectors, purged.compacted, purged.releases
-    )
+        False, asdict(purged.counts), purged.logs, purged.uploads, purged.vectors, purged.compacted, purged.releases,
+        purged.prompts,
+    )  # fmt: skip
     lines: Sequence[str] = lines_of(purged, sqlite=store.file is not None)
     return Answer(document, "\n".join(lines), exit_code=1 if purged.compacted is False else 0)
 

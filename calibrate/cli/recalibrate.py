@@ -9,9 +9,10 @@ from typing import Any, Self
 
 from calibrate import settings
 from calibrate.cli import Answer
-from calibrate.cli.common import now, open_store, parse_pairs, user
+from calibrate.cli.common import now, open_store, user
 from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
+from calibrate.cli.pairs import parse_pairs
 from calibrate.cli.progress import progress
 from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput, TouchstoneError

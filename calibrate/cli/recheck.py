@@ -29,6 +29,8 @@ class RecheckDocument:
     detector: str
     version: int
     model: str | None
+    by: str | None
+    segment: str | None
     sample: str
     since: datetime | None
     until: datetime | None
@@ -64,7 +66,7 @@ class RecheckDocument:
 def run(args: Namespace) -> Answer:
     registry.get(args.detector)
     store, at = open_store(args), now()
-    latest = rechecking.newest(store, args.detector, version=args.release, model=args.model)
+    latest = rechecking.newest(store, args.detector, version=args.release, model=args.model, segment=args.segment)
     did = None
     since = RECENT if args.since is None else parse_since(args.since)
     if latest is None or args.again or rechecking.state(store, latest, now=at).exhausted:
@@ -77,6 +79,7 @@ def run(args: Namespace) -> Answer:
             labels=rechecking.LABELS if args.labels is None else args.labels,
             since=since,
             model=args.model,
+            segment=args.segment,
             seed=args.seed,
             again=args.again,
             by=user(),
@@ -100,7 +103,8 @@ def _document(state: rechecking.State, did: str | None, at_hand: LabelsAtHand) -
     recheck, plan, standing = state.recheck, state.plan, state.standing
     return RecheckDocument(
         recheck=recheck.id, detector=recheck.detector, version=recheck.version, model=plan.model,
-        sample=state.sample.name, since=plan.where.since, until=plan.where.until, drawn=state.sample.size,
+        by=plan.by, segment=plan.segment, sample=state.sample.name,
+        since=plan.where.since, until=plan.where.until, drawn=state.sample.size,
         pool=state.pool, flagged_since_release=plan.since_release, target=plan.target, alpha=plan.alpha,
         decision=state.decision, labels=state.counted, hallucinated=state.hallucinated, clean=state.clean,
         unsure=state.unsure, repeats=state.repeats, waiting=state.waiting, left=state.left,

@@ -9,15 +9,16 @@ from typing import Any
 
 from calibrate import settings
 from calibrate.cli import Answer
-from calibrate.cli.common import now, open_store, parse_pairs, user
+from calibrate.cli.common import now, open_store, user
 from calibrate.cli.output import table
+from calibrate.cli.pairs import parse_pairs
 from calibrate.cli.release_check import check
 from calibrate.errors import BadInput
 from calibrate.report.sentences import certification, labels
 from calibrate.report.sentences import impact as impacts
 from calibrate.report.sentences import release as sentences
 from calibrate.settings import ReleaseSettings
-from calibrate.thresholds.changes import MEASURED, diff
+from calibrate.thresholds.changes import MEASURED, Change, diff
 from calibrate.thresholds.files import check_place
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.thresholds.signing import read_signer
@@ -201,6 +202,12 @@ def _request(args: Namespace) -> ReleaseRequest:
     )
 
 
+def _figure(change: Change) -> str:
+    """A figure of a segment counts as that figure; a threshold of a segment is told on its own."""
+    name, of_segment, _ = change.field.partition(" (")
+    return change.field if of_segment and name == "threshold" else name
+
+
 def _may_name_no_file(args: Namespace, after: ReleaseSettings) -> bool:
     """A release names a file, so that nobody forgets it. What is urgent does not ask: a file can be written later."""
     return args.approve is not None or args.rollback is not None or (args.again is not None and bool(after.git))
@@ -212,7 +219,7 @@ def _effect(store: Store, before: ThresholdsFile | None, after: ThresholdsFile) 
     moved = [impacts.detector(row) for row in rows if row.check or None in (row.before, row.after)]
     measured = {"threshold", "detector", *MEASURED, "coverage"}
     behind = _labels_behind(store, after)
-    rest = [str(change) for change in diff(before, after) if against is None or change.field not in measured]
+    rest = [str(change) for change in diff(before, after) if against is None or _figure(change) not in measured]
     return Effect(
         sentence=impacts.summary(against) if against else None,
         changes=[*moved, *rest],

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from calibrate import serve as server
-from calibrate.cli import Answer
+from calibrate.cli import Answer, receive
 from calibrate.cli.common import open_store
 from calibrate.cli.signals import exit_code
 from calibrate.errors import BadInput
+from calibrate.receiving.routes import PATH
 from db import Store
 
 TOKEN = "TOUCHSTONE_SERVE_TOKEN"
-LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +27,20 @@ class ServeDocument:
 
 
 def run(args: Namespace) -> Answer:
+    if args.receive:
+        receive.check(args)
     store = open_store(args)
     token = os.environ.get(TOKEN, "").strip()
     if not token.isascii() or not token.isprintable():
         raise BadInput(f"{TOKEN} must be plain ASCII without line breaks: it is sent as an HTTP header")
-    app = server.application(lambda version: find_document(store, version), token=token)
-    with server.listen(args.host, args.port) as socket:
-        host, port = socket.getsockname()[:2]
-        address = f"http://{f'[{host}]' if ':' in host else host}:{port}/thresholds/active.json"
+    received = receive.receiving(args, store) if args.receive else nullcontext()
+    with received as receiver, server.listen(args.host, args.port) as socket:
+        app = server.application(lambda version: find_document(store, version), token=token, receiver=receiver)
+        address = f"{server.address_of(socket)}/thresholds/active.json"
         print(f"serving the releases of {store.name} at {address}; Ctrl-C ends it", file=sys.stderr, flush=True)
-        if not token and args.host not in LOCAL_HOSTS:
+        if receiver is not None:
+            print(f"receiving spans at {server.address_of(socket)}{PATH}", file=sys.stderr, flush=True)
+        if not token and args.host not in receive.LOCAL_HOSTS:
             print(f"anyone who reaches {args.host} may read them: set {TOKEN} to require a token", file=sys.stderr)
         code = 0
         try:

@@ -28,17 +28,34 @@ def when_stopped(say: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
-def sigterm_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM raise Terminated while the block runs. Does nothing outside of the main thread."""
+def signals_as_interrupts() -> Iterator[None]:
+    """Let SIGTERM raise Terminated while the block runs, and note Ctrl-C. Does nothing outside of the main thread."""
+    global _received
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    _received = None
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, _interrupt)}
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # in the background it is ignored, and stays so
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, _interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def raise_if_stopped() -> None:
+    """Raise for a signal that came before. Python drops what a signal raises in a finalizer or a callback of C code, so
+    what runs until it is stopped asks here now and then."""
+    if _received is not None:
+        raise _received
+
+
+_received: type[KeyboardInterrupt] | None = None
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise Terminated
+    global _received
+    _received = Terminated if number == signal.SIGTERM else KeyboardInterrupt
+    raise _received

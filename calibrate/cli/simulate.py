@@ -34,6 +34,14 @@ def run(args: Namespace) -> Answer:
         raise BadInput(f"--seed {args.seed}: a seed is 0 or more")
     if args.drift:
         return _drift(args)
+    if args.gate:
+        return _gate(args)
+    if args.segments:
+        return _segments(args)
+    if args.align:
+        return _align(args)
+    if args.learn:
+        return _learn(args)
     from calibrate.simulate.targets import SEED, measure
 
     seed = SEED if args.seed is None else args.seed
@@ -48,6 +56,48 @@ def _drift(args: Namespace) -> Answer:
 
     seed = SEED if args.seed is None else args.seed
     with progress(args, "simulating", "part") as advance:
+        report = measure(args.replications, seed=seed, on_progress=advance)
+    head = f"{numbers.count(report.replications, 'replication')}, seed {report.seed}"
+    return Answer(report, f"{head}\n\n{targets(report.rows)}\n\n± is the Monte Carlo standard error.")
+
+
+def _gate(args: Namespace) -> Answer:
+    from calibrate.simulate.gating import SEED, measure
+
+    seed = SEED if args.seed is None else args.seed
+    with progress(args, "simulating", "part") as advance:
+        report = measure(args.replications, seed=seed, on_progress=advance)
+    head = f"{numbers.count(report.replications, 'replication')}, seed {report.seed}"
+    return Answer(report, f"{head}\n\n{targets(report.rows)}\n\n± is the Monte Carlo standard error.")
+
+
+def _segments(args: Namespace) -> Answer:
+    from calibrate.simulate.segments import SEED, measure
+
+    seed = SEED if args.seed is None else args.seed
+    with progress(args, "simulating", "cell") as advance:
+        report = measure(args.replications, seed=seed, on_progress=advance)
+    head = f"{numbers.count(report.replications, 'replication')}, seed {report.seed}"
+    worst = [f"{row.name.strip()}: {row.where}" for row in report.rows if row.met is not None]
+    lines = [head, "", targets(report.rows), "", *worst, "± is the Monte Carlo standard error."]
+    return Answer(report, "\n".join(lines))
+
+
+def _align(args: Namespace) -> Answer:
+    from calibrate.simulate.aligning import SEED, measure
+
+    seed = SEED if args.seed is None else args.seed
+    with progress(args, "simulating", "part") as advance:
+        report = measure(args.replications, seed=seed, on_progress=advance)
+    head = f"{numbers.count(report.replications, 'replication')}, seed {report.seed}"
+    return Answer(report, f"{head}\n\n{targets(report.rows)}\n\n± is the Monte Carlo standard error.")
+
+
+def _learn(args: Namespace) -> Answer:
+    from calibrate.simulate.learning import SEED, measure
+
+    seed = SEED if args.seed is None else args.seed
+    with progress(args, "simulating", "world") as advance:
         report = measure(args.replications, seed=seed, on_progress=advance)
     head = f"{numbers.count(report.replications, 'replication')}, seed {report.seed}"
     return Answer(report, f"{head}\n\n{targets(report.rows)}\n\n± is the Monte Carlo standard error.")

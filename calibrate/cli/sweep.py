@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,34 +14,12 @@ from calibrate.cli.evidence import describe_params, labels_lines, load_labelled
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report import numbers
-from calibrate.report.sentences.figures import missing
+from calibrate.report.sentences.figures import fitted_labels, missing
 from calibrate.report.sentences.labels import caution as caution_of
-from calibrate.stats.intervals.sweep_intervals import band
-from calibrate.stats.sweep.sweep import Sweep
-from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
-from calibrate.workflow.evidence.undecided import recall_settled_along
+from calibrate.workflow.evidence.sweep_points import Point, points_of
 
 MOST_ROWS = 24  # of a sweep on a terminal; --json has every point
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """The figures at one threshold; None where a figure is not defined. `recall_settled` is the range of the recall
-    once unsure and disputed labels are settled; None where there are none."""
-
-    threshold: float | None
-    precision: float | None
-    recall: float | None
-    fpr: float | None
-    flag_rate: float | None
-    recall_scored: float | None
-    precision_low: float | None
-    precision_high: float | None
-    recall_low: float | None
-    recall_high: float | None
-    recall_settled_low: float | None
-    recall_settled_high: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +46,7 @@ def run(args: Namespace) -> Answer:
     data = load_labelled(store, args)
     curve, caution = data.sweep, caution_of(data.caution)
     if curve.missing:
-        raise BadInput(str(missing(curve, waiting=data.waiting)))
+        raise BadInput(str(missing(curve, waiting=data.waiting, fitted=data.fitted)))
     curve = curve if args.json else curve.thin(2000)
     at_hand = labels_at_hand(store, data.sample)
     document = SweepDocument(
@@ -85,7 +62,7 @@ def run(args: Namespace) -> Answer:
         refusals=len(data.refused),
         auroc=curve.auroc if curve.can_rank else None,
         average_precision=curve.average_precision if curve.can_rank else None,
-        points=_points(curve, data),
+        points=points_of(curve, data),
         caution=caution,
         evidence=at_hand,
     )
@@ -103,23 +80,7 @@ def run(args: Namespace) -> Answer:
         f"{numbers.labelled(curve.n, curve.positives)}, {refusals}coverage {numbers.share(curve.coverage)}; "
         f"AUROC {numbers.decimals(document.auroc)}, average precision {numbers.decimals(document.average_precision)}"
     )
-    text = "\n".join(
-        [head, *labels_lines(at_hand), table(rows, right=range(len(rows[0]))), *([caution] if caution else [])]
-    )
+    fitted = [f"{fitted_labels(data.fitted)}."] if data.fitted else []
+    ending = [*fitted, *([caution] if caution else [])]
+    text = "\n".join([head, *labels_lines(at_hand), table(rows, right=range(len(rows[0]))), *ending])
     return Answer(document, text)
-
-
-def _points(curve: Sweep, data: Evidence) -> list[Point]:
-    bounds = band(curve)
-    nothing = np.full(len(curve), np.nan)
-    low, high = recall_settled_along(data, curve.thresholds) or (nothing, nothing)
-    columns = [
-        getattr(bounds if field.name.endswith(("_low", "_high")) else curve, field.name)
-        for field in fields(Point)
-        if field.name != "threshold" and not field.name.startswith("recall_settled")
-    ]
-    return [Point(*map(_number, row)) for row in zip(curve.thresholds, *columns, low, high, strict=True)]
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)

@@ -8,16 +8,19 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store
 from calibrate.cli.output import table
 from calibrate.cli.progress import progress
+from calibrate.cli.signals import raise_if_stopped
 from calibrate.errors import BadInput, StoreReplaced, TouchstoneError
+from calibrate.ingest.systems import open_annotator
 from calibrate.report.numbers import count
 from calibrate.report.sentences import live
+from calibrate.report.sentences.pulls import annotation_line
 from calibrate.report.tables.column import cells
 from calibrate.report.tables.live import columns
 from calibrate.runtime import load
@@ -25,6 +28,8 @@ from calibrate.runtime.alerts import check_trace_url
 from calibrate.stats.sampling import designs
 from calibrate.types import Interval, TraceFilter
 from calibrate.webhook import check_url
+from calibrate.workflow.traces.logged import take_logged
+from calibrate.workflow.watching.annotating import Annotating
 from calibrate.workflow.watching.live import LiveThreshold
 from calibrate.workflow.watching.new_models import new_models
 from calibrate.workflow.watching.telling import Teller
@@ -34,6 +39,7 @@ from db import Store
 
 WEBHOOK = "TOUCHSTONE_ALERTS_WEBHOOK"
 LAST_ALERTS = 10.0  # seconds that alerts under way may take when watching ends
+LAST_ANNOTATIONS = 60.0  # the same of verdicts for other systems
 MOST_PROBLEMS = 3
 
 
@@ -43,6 +49,16 @@ class SentAlerts:
 
     sent: int
     waiting: int
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedSystem:
+    """Verdicts that a system took since the command began, that wait for it, and that it will never have."""
+
+    written: int
+    waiting: int
+    given_up: int
     problem: str | None
 
 
@@ -56,6 +72,7 @@ class WatchDocument:
     unscored: int
     scores: Mapping[str, object]
     undecided: int
+    waiting: int
     problems: Mapping[str, int]
     undated: int
 
@@ -63,6 +80,12 @@ class WatchDocument:
 @dataclass(frozen=True)
 class AlertingDocument(WatchDocument):
     alerts: SentAlerts
+
+
+@dataclass(frozen=True)
+class AnnotatingDocument(WatchDocument):
+    annotated: Mapping[str, AnnotatedSystem]
+    alerts: SentAlerts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +110,7 @@ class ThresholdDocument:
     checked_at: datetime
     flags: int
     due: str | None
+    segment: str | None
     why: str
 
 
@@ -115,26 +139,47 @@ def run(args: Namespace) -> Answer:
     store = open_store(args)
     pinned = load(args.file) if args.file else None
     alerts = _teller(args, store)
+    systems = _annotating(args, store)
+
+    def wake() -> None:
+        for system in systems:
+            system.wake()
 
     def where() -> TraceFilter:
         since = designs.window_start(span, now())
         return TraceFilter(since=since, undated=since is None)
 
     def look() -> Look:
+        take_logged(store, now=now())
         with progress(args, "deciding") as advance:
             return watcher.look(advance)
 
     try:
         offer = (lambda *_: alerts.wake()) if alerts else None
-        watcher = Watcher(store, where=where, now=now, pinned=pinned, offer=offer, on_missing=args.on_missing)
+        watcher = Watcher(
+            store, where=where, now=now, pinned=pinned, offer=offer, on_missing=args.on_missing,
+            targets=[system.target for system in systems], annotated=wake,
+        )  # fmt: skip
         if not args.once:
             _repeat(look, args.every)
         last = look()
     finally:
         if alerts:
             alerts.close(LAST_ALERTS)
+        for system in systems:
+            system.close(LAST_ANNOTATIONS)
     sent = SentAlerts(alerts.told, store.outbox.count(), alerts.problem) if alerts else None
-    return _report(last, sent, undated=store.traces.undated(where()) if span is not None else 0)
+    tallies = store.annotations.tally()
+    annotated = {
+        system.target: AnnotatedSystem(
+            system.written,
+            tallies[system.target].waiting if system.target in tallies else 0,
+            tallies[system.target].given_up if system.target in tallies else 0,
+            system.problem,
+        )
+        for system in systems
+    }
+    return _report(last, sent, annotated, undated=store.traces.undated(where()) if span is not None else 0)
 
 
 def _status(store: Store) -> Answer:
@@ -164,7 +209,7 @@ def _threshold(row: LiveThreshold) -> ThresholdDocument:
         hallucinated=estimate.hits, labels=estimate.labels, positives=estimate.positives, since=estimate.since,
         until=estimate.until, by_recheck=estimate.recheck, state=row.judged.state.verdict if row.judged else None,
         drift=row.drift, models=[model.name for model in row.models], checked_at=row.checked_at,
-        flags=sum(row.flags.values()), due=row.due, why=live.why(row),
+        flags=sum(row.flags.values()), due=row.due, segment=row.segment, why=live.why(row),
     )  # fmt: skip
 
 
@@ -177,6 +222,20 @@ def _teller(args: Namespace, store: Store) -> Teller | None:
     return Teller(store, check_url(url), now=now, trace_url=args.trace_url, on_problem=_print_problem)
 
 
+def _annotating(args: Namespace, store: Store) -> list[Annotating]:
+    """Open all systems before the first thread starts: a missing key is said at once."""
+    annotators = {name: open_annotator(name) for name in dict.fromkeys(args.annotate)}
+    return [
+        Annotating(store, name, annotator, now=now, on_problem=_print_annotating_problem)
+        for name, annotator in annotators.items()
+    ]
+
+
+def _print_annotating_problem(target: str, problem: str) -> None:
+    text = f"verdicts could not be written to {target}, and are kept and tried again"
+    print(f"touchstone: {text}: {problem}", file=sys.stderr, flush=True)
+
+
 def _print_problem(problem: str) -> None:
     text = "the alerts could not be sent, and are kept and tried again"
     print(f"touchstone: {text}: {problem}", file=sys.stderr, flush=True)
@@ -186,6 +245,7 @@ def _repeat(look: Callable[[], Look], every: float) -> None:
     """Look until somebody stops it. A problem is printed once, and tried again."""
     problem: object = None
     while True:
+        raise_if_stopped()
         try:
             latest = look()
             state = (latest.version, tuple(sorted(latest.problems)))
@@ -201,7 +261,7 @@ def _repeat(look: Callable[[], Look], every: float) -> None:
         time.sleep(every)
 
 
-def _report(look: Look, alerts: SentAlerts | None, undated: int) -> Answer:
+def _report(look: Look, alerts: SentAlerts | None, annotated: Mapping[str, AnnotatedSystem], undated: int) -> Answer:
     document = WatchDocument(
         version=look.version,
         decided=look.decided,
@@ -209,6 +269,7 @@ def _report(look: Look, alerts: SentAlerts | None, undated: int) -> Answer:
         unscored=look.unscored,
         scores={"made": look.computed, "reused": look.reused, "failed": look.failed},
         undecided=look.undecided,
+        waiting=look.waiting,
         problems=look.problems,
         undated=undated,
     )
@@ -218,6 +279,9 @@ def _report(look: Look, alerts: SentAlerts | None, undated: int) -> Answer:
         waiting = f", {alerts.waiting} kept for the next `watch`" if alerts.waiting else ""
         reason = f" ({alerts.problem})" if alerts.waiting and alerts.problem else ""
         lines.append(f"alerts: {alerts.sent} sent{waiting}{reason}")
+    if annotated:
+        document = AnnotatingDocument(**{"alerts": alerts, **vars(document)}, annotated=annotated)
+        lines += [annotation_line(name, *astuple(system)) for name, system in annotated.items()]
     if undated:
         lines.append(f"{count(undated, 'undated trace')} in no window: --since all includes them")
     return Answer(document, "\n".join(lines), exit_code=1 if look.undecided else 0)
@@ -232,6 +296,8 @@ def _line(look: Look) -> str:
     text += f"; {count(look.computed)} scores made, {count(look.reused)} taken from the store"
     if look.failed:
         text += "; failed: " + ", ".join(f"{name} {count(n)}" for name, n in sorted(look.failed.items()))
+    if look.waiting:
+        text += f"; {count(look.waiting)} wait for scores that are to be imported"
     if look.undecided:
         reasons = "; ".join(f"{problem} ({n})" for problem, n in look.problems.most_common(MOST_PROBLEMS))
         text += f"; {count(look.undecided)} left for the next look" + (f": {reasons}" if reasons else "")

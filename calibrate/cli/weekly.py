@@ -10,17 +10,21 @@ from pathlib import Path
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store
 from calibrate.cli.evidence import labels_lines
+from calibrate.cli.output import table
 from calibrate.cli.progress import progress
 from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput
 from calibrate.report import numbers
 from calibrate.report.sentences import drift
+from calibrate.report.sentences import rates as rate_sentences
 from calibrate.report.sentences import weekly as sentences
+from calibrate.report.tables import rates as rate_table
 from calibrate.sanitize import visible
 from calibrate.targets import Kind, check_target
 from calibrate.thresholds.files import deliver
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
 from calibrate.workflow.week import weekly as step
+from calibrate.workflow.week.rates import Rates
 
 REPORT = Kind("a report of `weekly`", lambda content: b"<title>Touchstone, " in content)
 
@@ -54,6 +58,7 @@ class WeeklyDocument:
     next: Sequence[str]
     path: Path | None
     evidence: LabelsAtHand | None
+    rates: Rates
 
 
 def run(args: Namespace) -> Answer:
@@ -66,6 +71,7 @@ def run(args: Namespace) -> Answer:
         report = step.weekly(
             store,
             size=args.size,
+            by=args.by,
             now=now(),
             on_progress=lambda name, done, total: advance(done, total, f"scoring by {name}"),
         )
@@ -76,6 +82,7 @@ def run(args: Namespace) -> Answer:
         size = f"{numbers.count(report.sample.size)} of {numbers.count(report.sample.pool)}"
         lines.append(f"sample {report.sample.name} {word}: {size} traces")
     lines += labels_lines(report.at_hand) if report.at_hand else []
+    lines += rate_lines(report.rates)
     if out is not None:
         from calibrate.report.weekly_html import page
 
@@ -84,6 +91,15 @@ def run(args: Namespace) -> Answer:
     document = _document(report, out)
     lines += [f"Next: {visible(hint, 500)}" for hint in document.next]
     return Answer(document, "\n".join(lines))
+
+
+def rate_lines(rates: Rates) -> list[str]:
+    """How often the application hallucinated, newest week first, and what the newest one changed."""
+    if not rates.series:
+        return rate_sentences.remarks(rates)
+    of = [(f"{visible(series.value, 60)}: " if rates.by else "", series) for series in rates.series]
+    changes = [f"{name}{rate_sentences.newest(series)}" for name, series in of]
+    return [table(rate_table.rows(rates)), *changes, *rate_sentences.remarks(rates)]
 
 
 def _document(done: step.Weekly, path: Path | None) -> WeeklyDocument:
@@ -101,4 +117,5 @@ def _document(done: step.Weekly, path: Path | None) -> WeeklyDocument:
         next=sentences.next_steps(done),
         path=path,
         evidence=done.at_hand,
+        rates=done.rates,
     )

@@ -12,7 +12,7 @@ from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.common import open_store
 from calibrate.cli.progress import progress
-from calibrate.cli.signals import exit_code
+from calibrate.cli.signals import exit_code, raise_if_stopped
 from calibrate.engines.choice import choose_engine
 from calibrate.errors import BadInput, StoreError, StoreReplaced
 from calibrate.report.numbers import count
@@ -73,6 +73,7 @@ def _wait(store: Store) -> Answer:
     _say(f"waiting for runs of {store.name}; Ctrl-C ends it, and gives its run to another worker")
     try:
         while True:
+            raise_if_stopped()
             try:
                 at_hand = step.claim(store)
                 if at_hand is not None:

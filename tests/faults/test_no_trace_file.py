@@ -31,7 +31,7 @@ def test_a_gzip_file_of_which_nothing_can_be_read_is_called_that(
     for name, verb, item in (("t.jsonl.gz", ["import"], "trace"), ("l.gz", ["labels", "import"], "label")):
         (tmp_path / name).write_bytes(content)
         code, said = run(capsys, tmp_path, *verb, str(tmp_path / name))
-        assert (code, f"{name} is a gzip file that is {how} before its first {item}" in said) == (2, True)
+        assert (code, f"{name} is a compressed file that is {how} before its first {item}" in said) == (2, True)
 
 
 @pytest.mark.parametrize(

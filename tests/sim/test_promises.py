@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from calibrate.simulate.promises import ATTEMPTS, DRAWN, SHORT, many_attempts, triage
+from calibrate.simulate.promises import ATTEMPTS, DRAWN, SHORT, any_segment, many_attempts, triage
 from calibrate.stats.intervals.exact_tests import critical, level
 
 
@@ -25,3 +25,9 @@ def test_ten_attempts_err_in_what_their_levels_add_up_to() -> None:
     assert one_ledger == pytest.approx(1 - np.prod(1 - np.array(passes)), abs=0.006)
     assert each_anew == pytest.approx(1 - (1 - passes[0]) ** ATTEMPTS, abs=0.012)
     assert one_ledger <= 0.05 < each_anew
+
+
+def test_three_segments_err_together_in_no_more_than_one_may() -> None:
+    replications = 20_000
+    one_ledger, each_anew = any_segment(replications=replications, rng=np.random.default_rng(4))
+    assert one_ledger <= binom.isf(0.001, replications, 0.05) / replications < each_anew

@@ -12,6 +12,7 @@ from argparse import (
     RawDescriptionHelpFormatter,
     _SubParsersAction,
 )
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -24,11 +25,19 @@ EPILOG = """\
 The loop, once a week:  import → sample → labels → detect → sweep → choose → release
 Every verb takes --store URL (default: TOUCHSTONE_STORE, else sqlite:///touchstone.db) and --json (print one JSON
 object). Exit codes: 0 done; 2 bad input (the answer says which part of it was stored); 1 failure; 130 stopped with
-Ctrl-C, 143 by SIGTERM (the answer says what is kept).
+Ctrl-C, 143 by SIGTERM (the answer says what is kept). Those of `gate` are in its own --help.
 """
 
 
 class Parser(ArgumentParser):
+    def _match_arguments_partial(self, actions: Sequence[Action], arg_strings_pattern: str) -> list[int]:
+        """Leave an optional word for later where one stands behind the next option: `scores export --force FILE`.
+        Python does that itself from 3.12.7 on."""
+        counts = super()._match_arguments_partial(actions, arg_strings_pattern)
+        while counts and not counts[-1] and "A" in arg_strings_pattern[sum(counts) :]:
+            counts.pop()
+        return counts
+
     def error(self, message: str) -> NoReturn:
         """Treat a wrong call as bad input like any other: one sentence, or one JSON object."""
         raise BadInput(f"{message}; `{self.prog} --help` shows how")
@@ -62,6 +71,18 @@ def add_verb(verbs: Verbs, name: str, about: str) -> Parser:
     verb.add_argument("--store", metavar="URL", help="sqlite:///file.db or postgresql://…")
     verb.add_argument("--json", action="store_true", help="print one JSON object")
     return verb
+
+
+class TraceFormats:
+    """The names of the formats of trace files. They are looked up when one is given or listed, not at every start."""
+
+    def __contains__(self, name: object) -> bool:
+        return name in list(self)
+
+    def __iter__(self) -> Iterator[str]:
+        from calibrate.ingest.formats import formats
+
+        yield from ("auto", *(format.name for format in formats()))
 
 
 class Once(Action):

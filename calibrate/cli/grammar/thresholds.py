@@ -36,6 +36,22 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("--save", action="store_true", help="save the point, so that `release` takes it")
     verb.add_argument("--reason", default="", metavar="TEXT", help="why a point that is known to be bad shall be saved")
 
+    verb = add_verb(verbs, "segments", "choose a threshold for each segment of the traffic, where that finds more")
+    add_evidence(verb)
+    verb.add_argument(
+        "--by",
+        required=True,
+        metavar="WHAT",
+        help="what tells segments apart: operation, model, language, or attributes.NAME",
+    )
+    verb.add_argument(
+        "--policy",
+        default="precision>=0.7",
+        help='"precision>=0.7" (default), "recall>=0.9", f1, f-beta:BETA or cost:fa=1,miss=20',
+    )
+    verb.add_argument("--save", action="store_true", help="save the thresholds, where they are shown to find more")
+    verb.add_argument("--reason", default="", metavar="TEXT", help="why a point that is known to be bad shall be saved")
+
     verb = add_verb(verbs, "compare", "compare detectors, and say whether they differ beyond chance")
     verb.add_argument("detectors", nargs="+", metavar="DETECTOR")
     verb.add_argument(
@@ -57,8 +73,21 @@ def add(verbs: Verbs) -> None:
 
     _add_ensemble(verbs)
 
+    verb = add_verb(verbs, "learn", "fit a head on the detectors' findings to the labels, beside the best single one")
+    verb.add_argument("detectors", nargs="*", metavar="DETECTOR", help="default: all that ask no endpoint")
+    verb.add_argument("--sample", action=Once, metavar="NAME", help="default: every labelled trace")
+    verb.add_argument("--seed", type=int, default=0, help="deal the folds anew (default 0)")
+    verb.add_argument(
+        "--save", action="store_true", help="let the detector `learned` use it; these labels count no more for it then"
+    )
+    verb.add_argument("--reason", default="", metavar="TEXT", help="why one that is not shown to gain shall be saved")
+
     verb = add_verb(verbs, "certify", "prove a threshold's precision on labels drawn for it, step by step")
     add_evidence(verb)
+    verb.add_argument(
+        "--by", metavar="WHAT", help="what tells segments apart: operation, model, language, or attributes.NAME"
+    )
+    verb.add_argument("--segment", metavar="NAME", help="certify for the traffic of this segment alone; with --by")
     verb.add_argument("--target", type=float, metavar="P", help="the precision to certify (default 0.7)")
     verb.add_argument(
         "--labels", type=int, metavar="N", help="test labels it may cost (default: 1.5 for each first one)"
@@ -78,6 +107,13 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("file", metavar="FILE")
     verb.add_argument(
         "--scores", required=True, metavar="SCORES.json", help='{"detector": score or null, …}; - for standard input'
+    )
+    verb.add_argument(
+        "--segment",
+        action="append",
+        default=[],
+        metavar="BY=NAME",
+        help="of which segment the answer is, as operation=qa or attributes.tier=gold; may be repeated",
     )
     add_on_missing(verb)
 

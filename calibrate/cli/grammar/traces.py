@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrate.cli.grammar import Once, Parser, Verbs, add_verb
+from calibrate.cli.grammar import Once, Parser, TraceFormats, Verbs, add_verb
 
 STATED = ("random", "flagged", "feedback")
 DESIGN = (
@@ -21,11 +21,29 @@ def add(verbs: Verbs) -> None:
         help="sample traces of a small model alone, two thirds of them labelled, with nothing done yet",
     )
 
-    verb = add_verb(verbs, "import", "import traces from JSONL (.gz too), CSV or Parquet files")
-    verb.add_argument("files", nargs="+", metavar="FILE")
-    verb.add_argument("--format", default="auto", choices=("auto", "jsonl", "csv", "parquet"))
+    verb = add_verb(verbs, "import", "import traces from files: your own records, and what other systems export")
+    verb.add_argument("files", nargs="*", metavar="FILE")
     verb.add_argument(
-        "--column", action="append", default=[], metavar="FIELD=COLUMN", help="CSV, Parquet: the column of a field"
+        "--logged", action="store_true", help="no file: take in the answers that programs logged into the store"
+    )
+    verb.add_argument(
+        "--preview",
+        action="store_true",
+        help="store nothing: say what each file is, which fields are filled, and which detectors can run",
+    )
+    verb.add_argument(
+        "--format",
+        default="auto",
+        choices=TraceFormats(),
+        metavar="NAME",
+        help="auto (default) recognizes a file by what it holds; else one of: %(choices)s",
+    )
+    verb.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="FIELD=COLUMN",
+        help="JSON, CSV, Parquet: the key or column of a field",
     )
     verb.add_argument("--labels-as", metavar="NAME", help="the labeller of the labels in the file (default: its name)")
     verb.add_argument("--no-labels", action="store_true", help="leave out the labels in the file")
@@ -42,6 +60,50 @@ def add(verbs: Verbs) -> None:
     )
     verb.add_argument(
         "--all", action="store_true", dest="everything", help="FILE is a whole store that `export --all` wrote"
+    )
+
+    verb = add_verb(verbs, "pull", "fetch new traces, scores and labels from a system that holds them")
+    verb.add_argument(
+        "system", nargs="?", metavar="SYSTEM", help="langfuse, phoenix, mlflow, langsmith or sql; keys from its own "
+        "environment variables, like PHOENIX_API_KEY",
+    )  # fmt: skip
+    verb.add_argument("--list", action="store_true", help="pull nothing; list the pulls of this store")
+    verb.add_argument("--forget", metavar="NAME", help="pull nothing; forget the pull NAME, and leave what it brought")
+    verb.add_argument(
+        "--since",
+        default="14d",
+        help="where the first pull begins, and how far back late scores and labels are looked for: 14d (default), "
+        "2026-11-01 or all",
+    )
+    verb.add_argument(
+        "--query",
+        metavar="SELECT",
+        help="sql: what to read, with :since where the cursor column begins; @FILE reads it",
+    )
+    verb.add_argument(
+        "--cursor", metavar="COLUMN", help="sql: the column by which the next pull goes on, like created_at"
+    )
+    verb.add_argument(
+        "--preview", action="store_true", help="sql: store nothing; show what an import would make of the first rows"
+    )
+    verb.add_argument("--project", metavar="NAME", help="the system's project or experiment (default: its own)")
+    verb.add_argument("--url", metavar="URL", help="where the system is (default: its own environment variable)")
+    verb.add_argument("--name", metavar="NAME", help="what the pull is called here (default: system, project, host)")
+    verb.add_argument("--limit", type=int, metavar="N", help="end when N new answers are in; the next pull goes on")
+    verb.add_argument("--restart", action="store_true", help="begin at --since again, not where the last pull ended")
+    verb.add_argument(
+        "--overlap", default="1h", help="how far behind the last pull to begin, for what ended late (default 1h)"
+    )
+    verb.add_argument(
+        "--column", action="append", default=[], metavar="FIELD=NAME", help="the attribute or column of a field"
+    )
+    verb.add_argument("--tool-results", action="store_true", help="take what tools returned for sources")
+    verb.add_argument(
+        "--verdict", action="append", default=[], metavar="NAME:VALUE=VERDICT",
+        help="what a person's annotation means, like quality:wrong=hallucinated (langfuse, langsmith)",
+    )  # fmt: skip
+    verb.add_argument(
+        "--redact", metavar="KINDS", help="replace these before anything is stored, as in `import` (TOUCHSTONE_REDACT)"
     )
 
     verb = add_verb(verbs, "traces", "list traces, newest first")

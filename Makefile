@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 TORCH_INDEX ?= $(if $(filter Linux,$(shell uname -s)),https://download.pytorch.org/whl/cpu)
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup app test test-fast faults mutants coverage bench bench-size lint docs screenshots browser clean
+.PHONY: setup app test test-fast test-integrations faults mutants coverage bench bench-size lint docs screenshots browser clean
 
 setup: $(VENV)/ready
 
@@ -43,12 +43,16 @@ app: setup
 # The browser tests come last and one at a time: a page must not wait for a processor that other tests keep busy.
 # pytest ends with 5 where ARGS leaves it nothing to do.
 test: $(VENV)/ready-tests browser
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not browser" $(ARGS) || [ $$? = 5 ]
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not (browser or integration)" $(ARGS) || [ $$? = 5 ]
 	@$(BIN)/python -m pytest -m browser $(ARGS) || [ $$? = 5 ]
 
 # What needs neither a browser, PostgreSQL, a model nor ../shared/data: minutes, for the work in between.
 test-fast: $(VENV)/ready-tests
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not (browser or postgres or model or shared or network)" $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not (browser or postgres or model or shared or network or integration)" $(ARGS)
+
+# Phoenix and MLflow, as their makers ship them, in environments of 850 MB each that are made once, in ~/.cache.
+test-integrations: $(VENV)/ready-tests
+	@$(BIN)/python -m pytest tests/integrations -m integration $(ARGS)
 
 # Kills at random moments, full disks, damaged stores, databases that go away: half an hour; prints the table of
 # docs/reference/faults.md. ARGS="--list" lists the subjects, ARGS="--only label" runs some.
@@ -61,7 +65,7 @@ mutants: $(VENV)/ready-tests
 	@$(BIN)/python -m tests.mutants.run $(ARGS)
 
 coverage: $(VENV)/ready-tests browser  # half as slow again
-	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(ARGS)
+	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered -m "not integration" $(ARGS)
 
 lint: $(VENV)/ready-tests
 	@$(BIN)/ruff check .

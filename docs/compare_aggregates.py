@@ -2,6 +2,8 @@
 
 python docs/compare_aggregates.py rouge_l                    # seconds
 python docs/compare_aggregates.py semantic_similarity        # half an hour; bertscore takes hours
+python docs/compare_aggregates.py nli evidence=all           # P(entailment) - P(contradiction); needs an NLI model
+python docs/compare_aggregates.py nli evidence=all variant=entailment   # P(entailment) alone
 
 Prints AUROC per set and way, the difference to the worst sentence with a 95% interval from a bootstrap of whole groups,
 and the choice: the highest mean over the sets, of those within TIE the one that looks at the fewest sentences. Then the
@@ -42,9 +44,11 @@ TIE = 0.001
 RESAMPLES = 400
 
 
-def main(detector: str) -> None:
+def main(detector: str, **params: str) -> None:
+    if why := registry.make(detector, params).unavailable():
+        raise SystemExit(f"{detector} cannot be compared: {why}")
     scoring.EVIDENCE_LIMIT = sys.maxsize  # the evidence has every sentence's value
-    areas = {name: _areas(detector, name) for name in SETS}
+    areas = {name: _areas(detector, name, params) for name in SETS}
     print(f"| {' | '.join(['set', *WAYS])} |")
     for name, by_way in areas.items():
         print(f"| {name} | {' | '.join(by_way[way][1] for way in WAYS)} |")
@@ -64,7 +68,7 @@ def _choose(areas: Sequence[dict[str, float]]) -> str:
     return next(way for way in WAYS if means[way] >= max(means.values()) - TIE)
 
 
-def _areas(detector: str, name: str) -> dict[str, tuple[float, str]]:
+def _areas(detector: str, name: str, params: dict[str, str]) -> dict[str, tuple[float, str]]:
     """AUROC per way, and as text with n and the difference to min."""
     with gzip.open(DATA / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
@@ -73,7 +77,7 @@ def _areas(detector: str, name: str) -> dict[str, tuple[float, str]]:
         for record, group in zip(records, groups_of(records), strict=True)
         if record["label"] and (record["sources"] or record["context"]) and not find_refusal(record["answer"])
     ]
-    scores = list(registry.make(detector, {}).score([_trace(record) for record, _ in kept]))
+    scores = list(registry.make(detector, params).score([_trace(record) for record, _ in kept]))
     judged = [(pair, _values(score)) for pair, score in zip(kept, scores, strict=True) if score.value is not None]
     labels = np.array([record["label"] == "hallucinated" for (record, _), _ in judged])
     suspicion = {way: np.array([-combine(values) for _, values in judged]) for way, combine in WAYS.items()}
@@ -108,4 +112,4 @@ def _trace(record: dict[str, Any]) -> Trace:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], **dict(text.split("=", 1) for text in sys.argv[2:]))

@@ -4,15 +4,20 @@ python docs/make_results.py                     # the sample traces and ../share
 python docs/make_results.py faithdial_audit     # these only
 python docs/make_results.py --print faithdial_audit     # prints, writes nothing
 python docs/make_results.py --beside expertqa   # minutes: only what is said beside word overlap, with cached vectors
+python docs/make_results.py --quick ragtruth_qa # a minute: only what is said of the answering model, without a model
+python docs/make_results.py --again expertqa    # with cached vectors; the speeds stay those of an earlier run
+python docs/make_results.py --plumbing http     # seconds, all of them an hour: judges and adapters on tiny models
+python docs/make_results.py --page              # runs nothing: puts the page together from docs/reference/results/
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +27,13 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 PAGE = ROOT / "docs" / "reference" / "results.md"
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
-if "--beside" not in sys.argv:
+if not {"--beside", "--quick", "--again"} & {*sys.argv}:
     os.environ["TOUCHSTONE_CACHE_MB"] = "0"  # speeds are measured
 
 import results_ensembles  # noqa: E402
+import results_learned  # noqa: E402
+import results_parts  # noqa: E402
+import results_plumbing  # noqa: E402
 import results_points  # noqa: E402
 import results_summary  # noqa: E402
 from results_groups import grouped  # noqa: E402
@@ -46,6 +54,7 @@ from calibrate.workflow.detection import baselines, detect  # noqa: E402
 from calibrate.workflow.evidence import evidence, loading  # noqa: E402
 from calibrate.workflow.traces import demo  # noqa: E402
 from calibrate.workflow.tuning import scoreboard  # noqa: E402
+from calibrate.workflow.tuning.worth import PACKAGED  # noqa: E402
 from db import Store, open_store  # noqa: E402
 
 SAMPLE_TRACES = "sample traces"
@@ -68,6 +77,12 @@ slower: where every detector is slow, the machine was busy. `word_overlap` and t
 length are the baselines: a detector that does not beat them adds nothing. Two figures are flattered: `entropy_z`,
 because its baselines are fitted to the same clean labels that it is then measured on, and a little also the detector
 that leads, because the labels that name it also measure it.
+
+*Which model answered* is a baseline too: where models err at different rates, its own rate of hallucinations (out of
+fold, by group, drawn towards the common rate where its labels are few) ranks answers that nobody has read. *Within one
+model* is the AUROC of pairs of a hallucinated and a clean answer of the same model and operation, and *fall* is what
+is lost by that. A detector *recognises* the error if the interval within lies above .5, and the model if the overall
+one does, the one within does not, and the fall is shown.
 
 *Thresholds* are chosen on one half of the labels and judged on the other. `elbow` is the highest F1 on the smoothed
 curve. `precision>=` is the most recall at a precision of {low:.0%}, or of {high:.0%} where more than {common:.0%} of
@@ -185,24 +200,26 @@ def _length(store: Store) -> Line:
     return Line(LENGTH, len(lengths), 1.0, _areas_of(data.labels, lengths, data.groups, "above"), None)
 
 
-def section(name: str, folder: Path) -> str:
+def pieces_of(name: str, folder: Path) -> dict[str, str]:
+    """Everything that is said of one data set."""
     began = time.perf_counter()
     store = open_set(name, folder)
     rows, board = list(lines(store)), scoreboard.scoreboard(store, seed=SEED)
-    parts = [
-        f"## {name}",
-        _labels(store),
-        results_summary.versions(row.name for row in rows if row.n and row.name != LENGTH),
-        _table(rows),
-        " ".join(sentences(board)),
-        results_summary.part(store, SEED),
-        _idle(rows),
-        results_points.part(store, board, SEED),
-        results_ensembles.part(store, SEED),
-    ]
+    pieces = {
+        "labels": _labels(store),
+        "versions": results_summary.versions(row.name for row in rows if row.n and row.name != LENGTH),
+        "table": _table(rows),
+        "leader": " ".join(sentences(board)),
+        "identity": results_parts.identity(board, quick=False),
+        "beside": results_summary.part(store, SEED),
+        "idle": _idle(rows),
+        "thresholds": results_points.part(store, board, SEED),
+        "ensembles": results_ensembles.part(store, SEED),
+        "learned": results_learned.part(store, SEED),
+    }
     store.close()
     print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    return "\n\n".join(part for part in parts if part)
+    return pieces
 
 
 def _labels(store: Store) -> str:
@@ -234,46 +251,63 @@ def _idle(lines: Sequence[Line]) -> str:
     return "\n".join(["Could score nothing here:", "", *items]) if items else ""
 
 
-def sections(page: str) -> dict[str, str]:
-    """The page's sections by their titles."""
-    parts = page.split("\n## ")[1:]
-    return {part.partition("\n")[0]: f"## {part.strip()}" for part in parts}
-
-
-def with_beside(text: str, name: str, folder: Path) -> str:
-    """An older section, with a new table beside word overlap of the detectors that need not embed word by word."""
-    store = open_set(name, folder)
+def beside(name: str, folder: Path) -> dict[str, str]:
+    """A new table beside word overlap, of the detectors that need not embed word by word."""
     able = [each for each in registry.names() if not registry.make(each).unavailable() and "bertscore" not in each]
-    queued = detect.queue(store, able, detect.scope_of(labelled=True), params={"variant": "default"})
+    return {"beside": _with_scores_of(able, name, folder, lambda store: results_summary.part(store, SEED))}
+
+
+def quick(name: str, folder: Path) -> dict[str, str]:
+    """A new table about the answering model, of the detectors that need no model."""
+    able = [each for each in registry.names() if not registry.make(each).unavailable()]
+    able = [each for each in able if not registry.make(each).revision()]
+
+    def measure(store: Store) -> str:
+        return results_parts.identity(scoreboard.scoreboard(store, seed=SEED), quick=True)
+
+    return {"identity": _with_scores_of(able, name, folder, measure)}
+
+
+def _with_scores_of(names: Sequence[str], name: str, folder: Path, measure: Callable[[Store], str]) -> str:
+    store = open_set(name, folder)
+    queued = detect.queue(store, names, detect.scope_of(labelled=True), params={"variant": "default"})
     detect.work(store, run_id=queued.id)
-    table = results_summary.part(store, SEED)
+    text = measure(store)
     store.close()
-    before, head, _ = text.partition(results_summary.HEAD)
-    rest = text.removeprefix(before).partition("\n\n")[2].partition("\n\n")[2] if head else ""
-    return "\n\n".join(part.strip() for part in (before, table, rest) if part.strip())
+    return text
 
 
 def main(arguments: list[str]) -> None:
-    printing, beside = "--print" in arguments, "--beside" in arguments
+    part = next((make for option, make in PARTS.items() if option in arguments), pieces_of)
     chosen = [name for name in arguments if not name.startswith("--")]
     names = [SAMPLE_TRACES, *sorted(path.name.removesuffix(".jsonl.gz") for path in DATA.glob("*.jsonl.gz"))]
-    if unknown := set(chosen) - set(names):
+    if unknown := set(chosen) - set(results_plumbing.MODELS if "--plumbing" in arguments else names):
         raise SystemExit(f"no data set {', '.join(sorted(unknown))}; there are: {', '.join(names)}")
-    for name in chosen or names:
+    if "--plumbing" in arguments:
+        data = DATA / f"{results_plumbing.SET}.jsonl.gz"
+        results_plumbing.measure(data, chosen, lambda evidence: _areas(evidence).auroc)
+    runs_nothing = {"--page", "--plumbing"} & {*arguments}
+    for name in [] if runs_nothing else chosen or names:
         if name in UNLABELLED:
             continue
-        parts_by_name = sections(PAGE.read_text(encoding="utf-8")) if PAGE.is_file() else {}
         with tempfile.TemporaryDirectory() as folder:
-            text = with_beside(parts_by_name[name], name, Path(folder)) if beside else section(name, Path(folder))
-        if printing:
-            print(text)
+            pieces = part(name, Path(folder))
+        if "--print" in arguments:
+            print("\n\n".join(piece for piece in pieces.values() if piece))
             continue
-        parts_by_name[name] = text
-        write({title: parts_by_name[title] for title in names if title in parts_by_name})
+        before = results_parts.load([name]).get(name, {})
+        if "--again" in arguments:
+            pieces = results_parts.with_speeds_of(before, pieces)
+        results_parts.save(name, {**before, **pieces})
+        write(results_parts.load(names))
+    if runs_nothing:
+        write(results_parts.load(names))
 
 
-def write(sections: Mapping[str, str]) -> None:
-    """The whole page: what it says of all sections together, then the sections."""
+def write(kept: Mapping[str, Mapping[str, str]]) -> None:
+    """The whole page: what it says of all data sets together, then each one's section; and what the Detect page
+    reads."""
+    sections = {name: results_parts.section(pieces) for name, pieces in kept.items()}
     introduction, *reading = INTRODUCTION.format(**INTRODUCED).rstrip().split("\n\n", 2)
     title_and_source = [introduction, reading[0]]
     if outdated := results_summary.outdated(sections):
@@ -283,10 +317,15 @@ def write(sections: Mapping[str, str]) -> None:
             f"**Not remade:** the tables of {names([*outdated])} were made before sentences that claim nothing were "
             f"left out{only}."
         )
-    beginning = [*title_and_source, results_summary.top(sections), "## How to read the tables", *reading[1:]]
-    PAGE.write_text("\n\n".join([*beginning, *sections.values()]) + "\n", encoding="utf-8")
+    summary, who_leads = results_summary.top(sections), results_parts.leaders(kept)
+    beginning = [*title_and_source, summary, who_leads, "## How to read the tables", *reading[1:]]
+    blocks = [*beginning, *sections.values(), results_plumbing.section()]
+    PAGE.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    document = {"made_by": "docs/make_results.py", "detectors": results_summary.measured(sections)}
+    PACKAGED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
+PARTS = {"--beside": beside, "--quick": quick}
 UNLABELLED = ("uqlm_logprob_format",)
 
 if __name__ == "__main__":

@@ -46,8 +46,18 @@ LINES = {
 INSIDE = {
     "pages": ("week", "traces", "label", "detect", "thresholds", "release", "watch", "components", "shell"),
     "workflow": (
-        *("traces", "detection", "evidence", "sampling", "labelling", "tuning", "certification", "releasing"),
-        *("watching", "upgrade", "week", "upkeep"),
+        *(
+            "traces",
+            "detection",
+            "evidence",
+            "sampling",
+            "labelling",
+            "pulling",
+            "tuning",
+            "certification",
+            "releasing",
+        ),
+        *("releasing", "watching", "upgrade", "week", "upkeep"),
     ),
     "stats": ("sweep", "intervals", "choosing", "certification …"),
 }

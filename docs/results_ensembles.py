@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from results_points import ENOUGH, decimals, figure
 
 from calibrate.report.numbers import share
-from calibrate.report.sentences.ensembles import BETTER, WORSE, against, names
+from calibrate.report.sentences.ensembles import BETTER, WORSE, against, compared_name, kind_name, names
 from calibrate.stats.ensembles.combine import Kind, Recipe
 from calibrate.stats.ensembles.performance import Performance
 from calibrate.types import Interval
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
 from calibrate.workflow.tuning import ensemble
 from calibrate.workflow.tuning.ensemble_data import candidate_names
-from calibrate.workflow.tuning.ensemble_judging import kind_name
 from db import Store
 
 BUDGETS = (0.05, 0.1)  # the second where the first finds nothing
@@ -55,8 +54,8 @@ def rows_of(report: ensemble.Report) -> Iterator[Row]:
     yield Row("best single", report.best_figures, None)
     titles = {kind_name(Recipe(kind)): title for kind, title in SHOWN.items()}
     for candidate in report.compared:
-        if not candidate.single and candidate.name in titles:
-            yield Row(titles[candidate.name], candidate.figures, candidate.apart)
+        if not candidate.single and (name := compared_name(candidate)) in titles:
+            yield Row(titles[name], candidate.figures, candidate.apart)
 
 
 def _cells(budget: float, row: Row) -> str:

@@ -8,17 +8,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+VERDICTS = ("clean", "hallucinated")
 FROM = ("passage_trace_id", "answer_trace_id", "source_group")  # what a trace was cut from, in its `extra`
 
 
 def grouped(path: Path, folder: Path) -> Path:
-    """A copy of the file whose records name their group."""
+    """A copy of the file with the records that have a verdict, each with its group: a store in which some traces have
+    none would ask how the others were chosen."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
     copy = folder / path.name.removesuffix(".gz")
     with copy.open("w", encoding="utf-8") as file:
         for record, group in zip(records, groups_of(records), strict=True):
-            file.write(json.dumps(record | {"group": group}) + "\n")
+            if record["label"] in VERDICTS:
+                file.write(json.dumps(record | {"group": group}) + "\n")
     return copy
 
 

@@ -13,6 +13,7 @@ from results_points import ENOUGH
 from calibrate import registry
 from calibrate.orientation import suspicion
 from calibrate.report.sentences.ensembles import names
+from calibrate.report.sentences.worth import WORDS
 from calibrate.stats.fitting.folds import deal_folds
 from calibrate.stats.fitting.ridge import fit_ridge, with_one
 from calibrate.stats.intervals.bootstrap import Units
@@ -20,12 +21,25 @@ from calibrate.stats.intervals.ranking_differences import compare_rankings
 from calibrate.stats.sweep.design import Bools, Floats
 from calibrate.types import Interval
 from calibrate.workflow.evidence.score_matrix import load_score_matrix
+from calibrate.workflow.tuning.worth import Worth
 from db import Store
 
 BASE = "token_overlap"
 FOLDS, REPEATS = 5, 10
 HEAD = "**Beside word overlap** (`token_overlap`)."
 COLUMNS = "| detector | n | AUROC over it | AUROC of both together over it |"
+WORTH = {
+    "worth": Worth.RUN,
+    "sometimes": Worth.SOMETIMES,
+    "nothing": Worth.NOTHING,
+    "unknown": Worth.UNMEASURED,
+}
+HOLDS = {
+    "sources, or the context that was given": ("context", "sources"),
+    "alternatives (further answers to the question)": ("alternatives",),
+    "log-probabilities of tokens": ("tokens",),
+    "a schema of the answer": ("schema",),
+}
 SETS = 2  # on how many a gain must be shown
 
 RULE = """\
@@ -37,7 +51,9 @@ difference of AUROC lies above 0, and it *adds* if that of a logistic of both ov
 fitted with each of {folds} folds left out in turn, {repeats} times over. A detector is **worth running** if it is
 better or adds on at least {sets} sets, **sometimes worth it** on one, and **adds nothing** where it was compared and
 did neither. Where too few labels have a score of `{base}` as well, a detector is **worth running** if the interval of
-its AUROC lies above .5. These are many comparisons, each at 95% by itself: one of forty says too much by chance.
+its AUROC lies above .5. Where a detector is shown to recognise the answering model and not the error, nothing that it
+does counts as a gain. The Detect page says the same words, unless a store's own labels say otherwise. These are many
+comparisons, each at 95% by itself: one of forty says too much by chance.
 """
 
 
@@ -110,11 +126,7 @@ def _signed(value: float) -> str:
 
 def top(sections: Mapping[str, str]) -> str:
     """The rule, the verdicts and their table, from the tables of the sections."""
-    results: dict[str, list[SetResult]] = defaultdict(list)
-    old = outdated(sections)
-    for title, text in sections.items():
-        for name, result in _read(text, old=title in old):
-            results[name].append(result)
+    results = _results(sections)
     verdicts = {name: _verdict(of_sets) for name, of_sets in results.items() if name != BASE}
     rule = RULE.format(base=BASE, enough=ENOUGH, folds=FOLDS, repeats=REPEATS, sets=SETS)
     groups = [
@@ -127,7 +139,55 @@ def top(sections: Mapping[str, str]) -> str:
         ("Not compared on every set yet, so nothing is said", _those(verdicts, "unknown")),
     ]
     lines = [f"- **{title}:** {names([f'`{name}`' for name in members])}." for title, members in groups if members]
-    return "\n\n".join([rule.rstrip(), "\n".join(lines), _table(results, verdicts)])
+    return "\n\n".join([rule.rstrip(), "\n".join(lines), _by_fields(verdicts), _table(results, verdicts)])
+
+
+def measured(sections: Mapping[str, str]) -> dict[str, dict[str, object]]:
+    """Each detector's worth, on how many data sets it was compared, on how many of these with chance alone, and on how
+    many it gained: what the Detect page reads."""
+    results = _results(sections)
+    areas = [ranks[BASE] for ranks in map(_ranks, sections.values()) if BASE in ranks]
+    rows: dict[str, dict[str, object]] = {
+        BASE: {
+            "worth": Worth.RUN.value,
+            "gains": sum(side > 0 for side in areas),
+            "sets": len(areas),
+            "by_chance": len(areas),
+        }
+    }
+    for name in sorted({*results} - {BASE}):
+        of_sets = results[name]
+        rows[name] = {
+            "worth": WORTH[_verdict(of_sets)].value,
+            "gains": sum(max(each.better or 0, each.adds or 0, each.ranks or 0) > 0 for each in of_sets),
+            "sets": sum(each.better is not None or each.ranks is not None for each in of_sets),
+            "by_chance": sum(each.better is None and each.ranks is not None for each in of_sets),
+        }
+    return rows
+
+
+def _results(sections: Mapping[str, str]) -> dict[str, list[SetResult]]:
+    results: dict[str, list[SetResult]] = defaultdict(list)
+    old = outdated(sections)
+    for title, text in sections.items():
+        for name, result in _read(text, old=title in old):
+            results[name].append(result)
+    return results
+
+
+def _by_fields(verdicts: Mapping[str, str]) -> str:
+    """What to switch on first, by what traces hold."""
+    able = {BASE: "worth", **verdicts}
+    lines = ["What to switch on first, by what the traces hold:", ""]
+    for words, fields in HOLDS.items():
+        readers = [name for name in able if registry.get(name).needs & {*fields}]
+        first = sorted(name for name in readers if able[name] == "worth")
+        then = sorted(name for name in readers if able[name] == "sometimes")
+        items = [names([f"`{name}`" for name in members]) for members in (first, then) if members]
+        lines.append(
+            f"- **{words[:1].upper()}{words[1:]}:** {', then '.join(items) or 'nothing adds to the baselines'}."
+        )
+    return "\n".join(lines)
 
 
 def _those(verdicts: Mapping[str, str], wanted: str, *, model: bool | None = None) -> list[str]:
@@ -150,12 +210,7 @@ def _verdict(results: Sequence[SetResult]) -> str:
 
 
 def _table(results: Mapping[str, Sequence[SetResult]], verdicts: Mapping[str, str]) -> str:
-    words = {
-        "worth": "worth running",
-        "sometimes": "sometimes",
-        "nothing": "adds nothing",
-        "unknown": "not all compared",
-    }
+    words = {verdict: WORDS[worth] for verdict, worth in WORTH.items()}
     rows = ["| detector | sets compared | better | worse | adds | without word overlap, above chance | |"]
     rows.append("|---|--:|--:|--:|--:|--:|---|")
     for name in sorted(verdicts, key=lambda name: (list(words).index(verdicts[name]), name)):
@@ -170,17 +225,26 @@ def _table(results: Mapping[str, Sequence[SetResult]], verdicts: Mapping[str, st
 
 
 _AUROC = re.compile(r"\| (\w+) \| [\d,]+ \| \d+% \| [\d.]+ \(([\d.]+)–([\d.]+)\) \|")
+_ONLY_MODEL = re.compile(r"^\| (\w+) \| [\d,]+ \| .* \| model \|$", re.MULTILINE)
 _BESIDE = re.compile(r"\| (\w+) \| [\d,]+ \| (\S+(?: \(\S+ to \S+\))?) \| (\S+(?: \(\S+ to \S+\))?) \|$", re.MULTILINE)
 
 
 def _read(section: str, *, old: bool) -> Iterator[tuple[str, SetResult]]:
     """What a section's tables say of each detector."""
     beside = {match[1]: (match[2], match[3]) for match in _BESIDE.finditer(section.partition(HEAD)[2])}
-    ranks = {match[1]: _side(float(match[2]) - 0.5, float(match[3]) - 0.5) for match in _AUROC.finditer(section)}
+    ranks, models = _ranks(section), {match[1] for match in _ONLY_MODEL.finditer(section)}
     for name in sorted({*beside, *ranks} & {*registry.names()}):
         over, together = beside.get(name, ("–", "–"))
+        if name in models:  # it ranks the models, which is no gain
+            yield name, SetResult(*((0, 0, None) if BASE in ranks else (None, None, 0)), owed=False)
+            continue
         owed = old and BASE in ranks and name in ranks and name not in beside
         yield name, SetResult(_sign(over), _sign(together), None if BASE in ranks else ranks.get(name), owed)
+
+
+def _ranks(section: str) -> dict[str, int]:
+    """On which side of chance the interval of each detector's AUROC lies; 0 if on both."""
+    return {match[1]: _side(float(match[2]) - 0.5, float(match[3]) - 0.5) for match in _AUROC.finditer(section)}
 
 
 def _sign(cell: str) -> int | None:

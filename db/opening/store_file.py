@@ -97,18 +97,22 @@ class StoreFile:
                 _refuse_overwritten(self.path)
             for attempt, wait in enumerate(WAITS):
                 time.sleep(wait)
-                marks = self._look()
+                marks, with_log = self._look(), False
                 if attempt >= WITH_LOG and self._makes_no_sense(marks):
-                    marks = self._look_with_log()
+                    marks, with_log = self._look_with_log(), True
                 if marks is not None and self._goes_on(marks):
-                    self._marks, self._state = marks, state
+                    self._state = state
+                    if not with_log:  # the log counts writes that the file alone may lack at the next look
+                        self._marks = marks
                     return
             self._refused = state
         _refuse_overwritten(self.path)
 
     def _goes_on(self, marks: Mapping[str, int]) -> bool:
-        before = self._marks.get(IDENTITY, self.identity if IDENTITY in marks else None)
-        return marks.get(IDENTITY) == before and marks.get(WRITES, 0) >= self._marks.get(WRITES, 0)
+        seen, identity = self._marks.get(IDENTITY), marks.get(IDENTITY)
+        # Until the first checkpoint a store's identity is in the log alone, and this process may not know it yet.
+        first_seen = seen is None and (identity is None or self.identity in (None, identity))
+        return (first_seen or identity == seen) and marks.get(WRITES, 0) >= self._marks.get(WRITES, 0)
 
     def _makes_no_sense(self, marks: Mapping[str, int] | None) -> bool:
         """Whether a look at the file alone found no store at all, as amid a checkpoint, rather than another one."""

@@ -173,6 +173,31 @@ def test_a_new_store_is_not_taken_for_replaced_before_its_first_checkpoint(tmp_p
     add(store, 1)
 
 
+def test_a_first_checkpoint_while_another_process_opens_the_store_is_no_replacement(tmp_path: Path) -> None:
+    """Until then the store's identity is in the log alone, and whoever is opening it does not know it yet."""
+    store = open_store(f"sqlite:///{tmp_path}/new.db")
+    fill(store, *draw(5))
+    opening = StoreFile(tmp_path / "new.db", mode="rw")
+    with closing(sqlite3.connect(tmp_path / "new.db")) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    opening.check()
+    store.close()
+
+
+def test_writes_that_only_the_log_had_are_not_missed_in_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint that readers hold up leaves a file that makes no sense alone, and later one that lacks writes."""
+    store = open_store(f"sqlite:///{path}")
+    opened = StoreFile(path, mode="rw")
+    add(store, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(StoreFile, "_look", lambda self: None)
+        os.utime(path)
+        opened.check()
+    os.utime(path, (1, 1))
+    opened.check()
+    store.close()
+
+
 def test_a_store_from_before_identities_gets_one(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("DELETE FROM revisions WHERE name IN ('store', 'writes')")

@@ -33,7 +33,7 @@ you.
 
 def reference() -> str:
     """The whole page."""
-    names = [name for name in registry.names() if registry.get(name).__module__.startswith("calibrate.")]
+    names = [name for name in registry.installed() if registry.get(name).__module__.startswith("calibrate.")]
     rows = ["| detector | value | flagged | needs |", "|---|---|---|---|"]
     rows += [_row(registry.get(name)) for name in names]
     return (

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from calibrate import workspace
 from db import Store, open_store
 from tests.llm_fixture import llm, llm_chat, no_chat  # noqa: F401
 
@@ -157,6 +158,12 @@ def store(store_url: str) -> Iterator[Store]:
     opened = open_store(store_url)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_workspace() -> None:
+    """No module sees the detectors, prompts or replies of a store that another one opened."""
+    workspace.use(workspace.Workspace())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

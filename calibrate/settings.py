@@ -92,7 +92,12 @@ def http_scorer(environment: Mapping[str, str] | None = None) -> HttpSettings:
         raise BadInput("TOUCHSTONE_HTTP_TOKEN must be plain ASCII without line breaks: it is sent as an HTTP header")
     most = _read_number(variables, "TOUCHSTONE_HTTP_CONCURRENCY", usual.concurrency, 1, 256, whole=True)
     return HttpSettings(
-        _base_url("TOUCHSTONE_HTTP_URL", variables.get("TOUCHSTONE_HTTP_URL", "").strip(), "TOUCHSTONE_HTTP_TOKEN"),
+        _base_url(
+            "TOUCHSTONE_HTTP_URL",
+            variables.get("TOUCHSTONE_HTTP_URL", "").strip(),
+            "TOUCHSTONE_HTTP_TOKEN",
+            "http://localhost:9000/score",
+        ),
         token,
         int(most),
         _read_number(variables, "TOUCHSTONE_HTTP_TIMEOUT", usual.timeout, 0.1, 3600),
@@ -302,8 +307,8 @@ def hide_secrets(text: str, words: Iterable[str] = ()) -> str:
     return scrub(text, [*words, *ours.values()], whole)
 
 
-def _base_url(name: str, url: str, key: str = "TOUCHSTONE_CHAT_KEY") -> str:
-    """Check a base URL. It is shown in messages, so it may hold nothing secret; an error does not repeat it."""
+def _base_url(name: str, url: str, key: str = "TOUCHSTONE_CHAT_KEY", example: str = "http://localhost:8080/v1") -> str:
+    """Check an endpoint's URL. It is shown in messages, so it may hold nothing secret; an error does not repeat it."""
     if not url:
         return ""
     try:
@@ -312,7 +317,7 @@ def _base_url(name: str, url: str, key: str = "TOUCHSTONE_CHAT_KEY") -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise BadInput(f"{name} is no base URL of an endpoint; one looks like http://localhost:8080/v1")
+        raise BadInput(f"{name} is no http or https address of an endpoint; one looks like {example}")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise BadInput(f"{name} holds more than host and path; a key belongs in {key}")
     return url.rstrip("/")

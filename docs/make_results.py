@@ -159,7 +159,10 @@ def lines(store: Store) -> Iterator[Line]:
     baselines.fit(store, now=detect.utc_now())
     tallies, plain = scored(store, "default"), scored(store, "plain")
     for detector in registry.names():
-        tally = tallies[detector]
+        tally = tallies.get(detector)  # None where it cannot run here
+        if tally is None:
+            yield Line(detector, 0, 0.0, Areas(), None, why=registry.make(detector).unavailable() or "")
+            continue
         if not tally["scored"]:
             why = next(iter(tally["why"]), "")  # type: ignore[call-overload]
             yield Line(detector, 0, 0.0, Areas(), None, why=why)

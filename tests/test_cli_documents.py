@@ -26,7 +26,8 @@ PINNED = Path(__file__).with_suffix(".json")
 # Objects whose keys are data: names of detectors, models, strata and designs, reasons, days.
 BY_NAME = {"detectors", "estimate", "why", "unscored", "left_out", "strata", "labels", "params", "scored_nothing",
            "labellers", "verdicts", "failed", "problems", "traffic", "*", "inputs", "standings", "tiers", "scored",
-           "figures", "evidence_of", "not_held", "statuses", "rows", "tables_sha256", "lacks", "items"}  # fmt: skip
+           "figures", "evidence_of", "not_held", "statuses", "rows", "tables_sha256", "lacks", "items",
+           "unavailable"}  # fmt: skip
 # … each of which holds an object of its own, with keys of ours.
 OF_A_NAME = re.compile(r"(detectors|estimate|inputs|standings|scored|figures|strata|evidence_of|items)\.\*$")
 # None, or an object: whether anything is undecided depends on the week's draw.

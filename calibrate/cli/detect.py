@@ -33,7 +33,8 @@ MOST_REASONS = 3  # on a terminal; --json has all
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run did with one detector. `failed_on_all`: it failed, and no trace of the scope has a score of it."""
+    """What a run did with one detector. `failed_on_all`: it failed, and no trace of the scope has a score of it.
+    `unavailable` says why it could not run, and the remedy."""
 
     scored: int
     abstained: int
@@ -44,6 +45,7 @@ class Outcome:
     why: Mapping[str, int]
     usage: Mapping[str, Any]
     failed_on_all: bool
+    unavailable: str | None
 
     @classmethod
     def of(cls, tally: Mapping[str, Any]) -> Outcome:
@@ -58,18 +60,21 @@ class Outcome:
             why=tally.get("why", {}),
             usage=tally.get("usage", {}),
             failed_on_all=failed_everywhere(tally),
+            unavailable=tally.get("unavailable"),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class DetectDocument:
-    """A run. `status` is done, incomplete (a detector failed on every trace), or else it did not go to its end;
-    `retry` is the command that runs again what failed."""
+    """A run. `status` is done, incomplete (a detector failed on every trace or could not run), or else it did not go to
+    its end; `retry` is the command that runs again what failed. `unavailable` are those of `all` that were left out,
+    each with what it needs."""
 
     run: int
     status: str
     detectors: Mapping[str, Outcome]
     retry: str | None
+    unavailable: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,7 @@ def run(args: Namespace) -> Answer:
     settings.devices()  # raises likewise
     if args.estimate:
         return _estimate(store, detectors, scope, again=again, engine=engine)
+    left_out = step.unavailable_here(store, detectors) if args.detectors == ["all"] else {}
     queued = step.queue(store, args.detectors, scope, params=params, budget=args.budget, again=again, engine=engine)
     with progress(args, "scoring", "score") as advance:
         try:
@@ -152,10 +158,10 @@ def run(args: Namespace) -> Answer:
             raise type(stop)(sentences.stopped(queued.id, run.done, run.total)) from None
     if finished is None:
         return Answer(
-            DetectDocument(queued.id, queued.status, {}, None),
+            DetectDocument(queued.id, queued.status, {}, None, left_out),
             f"run {queued.id} was taken by a worker that was waiting",
         )
-    return _report(finished, args.param)
+    return _report(finished, args.param, left_out)
 
 
 def _list(store: Store, scope: Mapping[str, Any], detectors: Sequence[Detector]) -> Answer:
@@ -279,23 +285,28 @@ def _request_row(name: str, plan: PlanDocument) -> tuple[str, ...]:
     return (name, *map(count, amounts), numbers.money(plan.cost))
 
 
-def _report(run: Run, params: Sequence[str]) -> Answer:
+def _report(run: Run, params: Sequence[str], left_out: Mapping[str, str]) -> Answer:
+    """What the run did. Exit code 2 where a detector that was named cannot run, 1 where one failed on every trace."""
     if run.status == "failed":
         raise TouchstoneError(f"run {run.id} failed: {run.error}")
     outcomes = {name: Outcome.of(tally) for name, tally in run.counts.items()}
     rows: list[tuple[str, ...]] = [("detector", "scored", "reused", "abstained", "refusals", "failed", "seconds", "")]
     for name, outcome in outcomes.items():
+        if outcome.unavailable:
+            continue
         why = "; ".join(f"{reason} ({n})" for reason, n in list(outcome.why.items())[:MOST_REASONS])
         amounts = (outcome.scored, outcome.reused, outcome.abstained, outcome.refusals, outcome.failed)
         rows.append((name, *map(count, amounts), numbers.decimals(outcome.seconds, 1), why))
     state = "" if run.status == "done" else f" ({run.status})"
     lines = [f"run {run.id}{state}", table(rows, right=range(1, 7)), *_spent(outcomes)]
+    lines += [sentences.unavailable(names, why) for why, names in step.by_reason(left_out).items()]
     broken = failures(run)
     retry = sentences.retry(broken, run.scope, params) if broken else None
     if retry is not None:
         lines += [*map(sentences.failed, broken), f"Mend that, then run `{retry}`."]
-    document = DetectDocument(run.id, run.status, outcomes, retry)
-    return Answer(document, "\n".join(lines), exit_code=1 if broken else 0)
+    document = DetectDocument(run.id, run.status, outcomes, retry, left_out)
+    exit_code = 2 if any(failure.unavailable for failure in broken) else 1 if broken else 0
+    return Answer(document, "\n".join(lines), exit_code=exit_code)
 
 
 def _spent(outcomes: Mapping[str, Outcome]) -> Iterator[str]:

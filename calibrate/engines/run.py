@@ -47,6 +47,7 @@ class Tally:
     saving, and `memory` the most that one of them held, in bytes.
 
     `failed_on_all`: it failed, and no trace that the run was about has a score of it, from this run or an earlier one.
+    `unavailable` says why it could not run at all, and the remedy.
     """
 
     scored: int = 0
@@ -61,6 +62,7 @@ class Tally:
     why: Counter[str] = field(default_factory=Counter)
     faults: set[str] = field(default_factory=set)
     failed_on_all: bool = False
+    unavailable: str | None = None
 
     def add(self, other: Tally) -> None:
         """Add what another worker did with the same detector."""
@@ -107,6 +109,7 @@ class Tally:
             "memory": self.memory,
             "why": dict(self._reasons()[:20]),
             "failed_on_all": self.failed_on_all,
+            "unavailable": self.unavailable,
         }
 
 

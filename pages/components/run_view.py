@@ -54,10 +54,12 @@ def queue(store: Store, detectors: Sequence[Detector], scope: Mapping[str, Any],
 
 def retry(store: Store, run: Run, name: str | None = None) -> None:
     """Queue the detectors that failed on every trace again, or the one of this name, over what they failed on, under
-    the same budget."""
+    the same budget; where one could not run at all, over every trace that has no score."""
     budget = (run.options or {}).get("budget")
     specs = [spec for spec in retry_specs(run) if name in (None, spec["name"])]
-    _queue(store, specs, run.scope, options_of(budget=budget, again=True))
+    names = {spec["name"] for spec in specs}
+    again = not any(failure.unavailable for failure in failures(run) if failure.detector in names)
+    _queue(store, specs, run.scope, options_of(budget=budget, again=again))
 
 
 def _queue(
@@ -154,7 +156,7 @@ def scope_text(run: Run) -> str:
 
 
 def show_result(store: Store, run: Run) -> None:
-    """What the run did, a row per detector, which detectors failed on every trace, and which could score nothing."""
+    """What the run did, a row per detector, which failed on every trace or could not run, which scored nothing."""
     with st.container(border=True):
         title = f"**Run {run.id} {WORDS[state(run)]}** &ensp; {scope_text(run)}"
         seconds = _seconds_taken(run)
@@ -209,7 +211,9 @@ _COLUMNS: dict[str, Any] = {
 
 def rows_of(run: Run) -> Iterator[dict[str, Any]]:
     for name, tally in run.counts.items():
-        why = "; ".join(f"{reason} ({count(n)})" for reason, n in tally.get("why", {}).items())
+        why = tally.get("unavailable") or "; ".join(
+            f"{reason} ({count(n)})" for reason, n in tally.get("why", {}).items()
+        )
         yield {
             "Detector": title_of(name),
             "Settings": visible(_changed(run, name), 200),

@@ -11,6 +11,7 @@ import streamlit as st
 from calibrate import registry
 from calibrate.backends import files
 from calibrate.detectors.base import Detector
+from calibrate.report.sentences import detection as sentences
 from calibrate.types import TraceFilter
 from calibrate.workflow.detection import readiness as step
 from calibrate.workflow.detection.detectors import put_in_place
@@ -19,6 +20,7 @@ from db import Store
 from db.runs import ENDED, Run
 from pages import shell
 from pages.components import run_view
+from pages.components.text import plain
 from pages.detect import catalogue, ready_table, run_bar, scope, sheet
 from pages.detect.detector_form import configured
 
@@ -58,6 +60,9 @@ def show_outcome(store: Store, run: Run, rows: Sequence[step.Readiness]) -> None
             st.button("Run again what failed", icon=":material/replay:", on_click=run_view.retry, args=(store, run))
         if run.status in ENDED and not run_bar.is_done(rows):
             run_bar.go_on(is_primary=False)
+    shown = {row.detector.name for row in ready_table.ready(rows) if row.run == run.id}
+    if others := [failure for failure in failures(run) if failure.detector not in shown]:
+        st.error("  \n".join(plain(sentences.failed(failure), 600) for failure in others), icon=":material/error:")
 
 
 def show(store: Store) -> None:

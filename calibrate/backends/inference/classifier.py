@@ -78,7 +78,7 @@ class Classifier:
         if (folder := self.directory()) is None:
             return self.explain_missing()
         if not (weight_files := files.weights(folder)):
-            return f"{folder} holds no weights: model.safetensors, pytorch_model.bin or model.onnx should be there"
+            return f"{folder} holds no weights: model.safetensors or model.onnx should be there"
         try:
             self.check(files.configuration(folder), folder)
             setting = settings.inference()

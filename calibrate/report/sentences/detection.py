@@ -14,8 +14,10 @@ UNTIMED = "A time that is not known yet is known after a first run, on a sample 
 
 
 def failed(failure: Failure) -> str:
-    """Write "Judge: yes or no failed on all 80 traces: the endpoint did not answer"."""
+    """Write "Judge: yes or no failed on all 80 traces: the endpoint did not answer", or "HTTP cannot run: …"."""
     why = failure.why.rstrip(".") or "no reason given"
+    if failure.unavailable:
+        return f"{title_of(failure.detector)} cannot run: {why}."
     traces = "its only trace" if failure.tried == 1 else f"all {count(failure.tried, 'trace')}"
     if failure.failed < failure.tried:
         traces = f"{count(failure.failed)} of {count(failure.tried, 'trace')} and scored none"
@@ -23,14 +25,23 @@ def failed(failure: Failure) -> str:
 
 
 def retry(failures: Sequence[Failure], scope: Mapping[str, Any], params: Sequence[str] = ()) -> str:
-    """Write the command that runs again only what failed. `params` are those of the first run, like variant=plain."""
+    """Write the command that runs again only what failed. `params` are those of the first run, like variant=plain.
+
+    A detector that could not run has no traces yet on which it failed.
+    """
     names = " ".join(shlex.quote(failure.detector) for failure in failures)
     if "sample" in scope:
         where = f"--sample {shlex.quote(str(scope['sample']))}"
     else:
         where = "--labelled" if scope.get("labelled") else "--all"
     settings = "".join(f" --param {shlex.quote(param)}" for param in params)
-    return f"detect {names} {where}{settings} --again failed"
+    again = "" if any(failure.unavailable for failure in failures) else " --again failed"
+    return f"detect {names} {where}{settings}{again}"
+
+
+def unavailable(names: Sequence[str], why: str) -> str:
+    """Say which detectors were left out as they cannot run here, and the remedy."""
+    return f"not run: {', '.join(names)}: {why}"
 
 
 def stopped(run_id: int, done: int, total: int, verb: str = "detect") -> str:

@@ -98,6 +98,8 @@ def failed(row: Readiness) -> str:
     """Say on how many traces it failed, and why: "Failed on all 80: the endpoint did not answer"."""
     if row.failure is None:
         return ""
+    if row.failure.unavailable:
+        return f"Could not run: {one_line(row.failure.why, 300)}"
     tried = count(row.failure.tried)
     where = f"all {tried}" if row.failure.failed == row.failure.tried else f"{count(row.failure.failed)} of {tried}"
     return f"Failed on {where}: {one_line(row.failure.why, 300).strip() or 'no reason given'}"

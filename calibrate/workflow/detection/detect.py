@@ -57,11 +57,21 @@ def queue(
     budget: US dollars that its requests to a chat endpoint may cost; None for no limit.
     again: score only the traces on which the detector failed before.
     engine: where it executes; None for what the environment says.
+
+    Of all detectors, those that cannot run here are left out. Raises BadInput, with the remedy, where none of the named
+    ones can run.
     """
     if budget is not None and not 0 <= budget < float("inf"):
         raise BadInput(f"the budget cannot be {budget}; it is a number of US dollars, 0 or more")
     chosen = chosen_of(names, params)
     traces_of(store, scope)
+    unavailable = unavailable_here(store, chosen)
+    if names == ["all"]:
+        chosen = [detector for detector in chosen if detector.name not in unavailable]
+    elif len(unavailable) == len(chosen):
+        raise BadInput(
+            "; ".join(f"{', '.join(names)} cannot run: {why}" for why, names in by_reason(unavailable).items())
+        )
     specs = [{"name": detector.name, "params": registry.config_of(detector)} for detector in chosen]
     return store.runs.queue(specs, scope, options=options_of(budget=budget, again=again, engine=engine), now=utc_now())
 
@@ -95,6 +105,20 @@ def chosen_of(
         if not any(param in registry.config_of(detector) for detector in chosen):
             raise BadInput(f"none of {', '.join(names)} has a parameter {param!r}; `detectors` lists them")
     return chosen
+
+
+def unavailable_here(store: Store, detectors: Sequence[Detector]) -> dict[str, str]:
+    """Why detectors cannot run in this process, and the remedy, by their names. Loads no model."""
+    with using(workspace_of(store)):
+        return {d.name: why for d in detectors if (why := d.unavailable()) is not None}
+
+
+def by_reason(unavailable: Mapping[str, str]) -> dict[str, list[str]]:
+    """The names of detectors that cannot run, by the reason: one remedy, however many wait for it."""
+    names: dict[str, list[str]] = {}
+    for name, why in unavailable.items():
+        names.setdefault(why, []).append(name)
+    return names
 
 
 def work(
@@ -164,16 +188,17 @@ def _score(store: Store, claimed: Run, worker: str, show: Callable[[int, int], N
     idle = {d.name: why for d in detectors if (why := d.unavailable()) is not None}
     jobs = [_make_job(store, detector) for detector in detectors if detector.name not in idle]
     total_traces, _ = traces_of(store, claimed.scope)
-    total, before = total_traces * len(detectors), total_traces * len(idle)
-    at_once = {name: _unavailable(total_traces, why) for name, why in idle.items()}
+    total = total_traces * len(jobs)
+    # Nothing is kept for these: once the model is there, the traces are to be scored.
+    unavailable = {name: Tally(unavailable=why) for name, why in idle.items()}
     options = claimed.options or {}
     again, going = options.get("again") == "failed", True
 
     def on_progress(done: int, tallies: Mapping[str, Tally]) -> bool:
         nonlocal going
-        show(done + before, total)
-        counts = {name: _progress(tally, total_traces) for name, tally in {**tallies, **at_once}.items()}
-        going = store.runs.progress(claimed.id, worker, total=total, done=done + before, counts=counts, now=utc_now())
+        show(done, total)
+        counts = {name: _progress(tally, total_traces) for name, tally in {**tallies, **unavailable}.items()}
+        going = store.runs.progress(claimed.id, worker, total=total, done=done, counts=counts, now=utc_now())
         return going
 
     if not on_progress(0, {}):
@@ -194,7 +219,7 @@ def _score(store: Store, claimed: Run, worker: str, show: Callable[[int, int], N
             tally.reused = 0 if again else total_traces - tally.n_attempted
             broken = tally.failed and not tally.scored
             tally.failed_on_all = bool(broken) and not has_scores(store, claimed.scope, job.config_id)
-        on_progress(total - before, tallies)
+        on_progress(total, tallies)
     return going
 
 
@@ -208,14 +233,7 @@ def _what_lacks(store: Store, scope: Mapping[str, Any], jobs: Sequence[Job]) -> 
 
 def _progress(tally: Tally, total: int) -> dict[str, object]:
     """A detector's tally, and how many of its traces are done."""
-    return {**tally.to_json(), "done": min(total, tally.reused + tally.n_attempted), "of": total}
-
-
-def _unavailable(traces: int, why: str) -> Tally:
-    """Nothing is kept for a detector whose model is missing: once it is there, the traces are to be scored."""
-    tally = Tally(abstained=traces)
-    tally.why[why] = traces
-    return tally
+    return {**tally.to_json(), "done": min(total, tally.n_finished), "of": total}
 
 
 def config_id(store: Store, detector: Detector) -> int:

@@ -1,4 +1,4 @@
-"""What came of a run: a detector that failed on every trace leaves it incomplete."""
+"""What came of a run: a detector that failed on every trace, or could not run, leaves it incomplete."""
 
 from __future__ import annotations
 
@@ -15,23 +15,30 @@ UNSCORED = ("failed", "abstained", "refusals", "reused")
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A detector that failed, so that no trace of the run's scope has a score: on `failed` of the `tried`, as it
-    abstained on the others. `why` is the most frequent reason for which it failed."""
+    abstained on the others. `why` is the most frequent reason for which it failed. `unavailable`: it could not run, was
+    tried on no trace, and `why` is the remedy."""
 
     detector: str
     failed: int
     tried: int
     why: str
+    unavailable: bool = False
 
 
 def failures(run: Run) -> tuple[Failure, ...]:
-    """The detectors that failed on every trace, by name."""
+    """The detectors that failed on every trace or could not run, by name."""
     return tuple(
-        Failure(
-            name, tally["failed"], sum(tally.get(part, 0) for part in UNSCORED), next(iter(tally.get("why", {})), "")
-        )
+        _failure_of(name, tally)
         for name, tally in sorted(run.counts.items())
-        if failed_everywhere(tally)
+        if failed_everywhere(tally) or tally.get("unavailable")
     )
+
+
+def _failure_of(name: str, tally: Mapping[str, Any]) -> Failure:
+    if why := tally.get("unavailable"):
+        return Failure(name, 0, 0, why, unavailable=True)
+    tried = sum(tally.get(part, 0) for part in UNSCORED)
+    return Failure(name, tally["failed"], tried, next(iter(tally.get("why", {})), ""))
 
 
 def failed_everywhere(tally: Mapping[str, Any]) -> bool:
@@ -54,6 +61,6 @@ def has_scores(store: Store, scope: Mapping[str, Any], config_id: int) -> bool:
 
 
 def retry_specs(run: Run) -> Sequence[Mapping[str, Any]]:
-    """The detectors that failed everywhere, as the run had them."""
+    """The detectors that failed everywhere or could not run, as the run had them."""
     names = {failure.detector for failure in failures(run)}
     return [spec for spec in run.detectors if spec["name"] in names]

@@ -450,7 +450,14 @@ class Workbench:
         run = detecting.work(self._store, run_id=queued.id) or self._store.runs.get(queued.id)
         if run.status == "failed":
             raise TouchstoneError(f"run {run.id} failed: {run.error}")
-        rows = ({"detector": name, **tally} for name, tally in run.counts.items())
+        rows = (
+            {
+                "detector": name,
+                **tally,
+                "why": {why: tally["of"]} if (why := tally.get("unavailable")) else tally["why"],
+            }
+            for name, tally in run.counts.items()
+        )
         frame = frames.frame_of(rows, RUN_COLUMNS)
         frame.attrs.update(run=run.id, status=run.status, failed=[each.detector for each in failures(run)])
         return frame

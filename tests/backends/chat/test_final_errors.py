@@ -78,8 +78,8 @@ def test_without_an_endpoint_every_request_says_what_to_set(no_chat: None) -> No
     ("name", "value", "said"),
     [
         ("URL", "localhost:8080", "looks like http://localhost:8080/v1"),
-        ("URL", "ftp://host/v1", "no base URL"),
-        ("URL", "http://[::1/v1", "no base URL"),
+        ("URL", "ftp://host/v1", "no http or https address"),
+        ("URL", "http://[::1/v1", "no http or https address"),
         ("URL", "https://me:hunter2@host/v1", "a key belongs in TOUCHSTONE_CHAT_KEY"),
         ("URL", "https://host/v1?key=hunter2", "a key belongs in TOUCHSTONE_CHAT_KEY"),
         ("CONCURRENCY", "0", "whole number from 1 to 1024"),

@@ -179,6 +179,76 @@ def test_again_is_foretold_and_touches_nothing_else(store: Store, asks: Any, cap
     assert len(endpoint.asked) == sent + 1
 
 
+# --------------------------------------------------------------------------------------------- what cannot run at all
+
+
+def write_model(folder: Path, config: str, weights: str) -> str:
+    folder.mkdir()
+    if config:
+        (folder / "config.json").write_text(config)
+    if weights:
+        (folder / weights).write_bytes(b"\0")
+    return str(folder)
+
+
+CANNOT_RUN = {
+    "an empty directory": ("grounded", "", "", "model.safetensors or model.onnx should be there"),
+    "a pickle": ("grounded", '{"id2label": {"0": "no", "1": "yes"}}', "pytorch_model.bin", "save them as model"),
+    "a configuration that is no JSON": ("grounded", "{", "model.safetensors", "config.json cannot be read"),
+    "a configuration that is a list": ("grounded_spans", "[]", "model.safetensors", "config.json is not a JSON object"),
+    "another protocol": ("http", "", "", "one looks like http://localhost:9000/score"),
+}  # fmt: skip
+
+
+@one_database
+@pytest.mark.parametrize(("name", "config", "weights", "says"), CANNOT_RUN.values(), ids=CANNOT_RUN)
+def test_what_cannot_run_is_bad_input_and_leaves_nothing(
+    store: Store, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch,
+    name: str, config: str, weights: str, says: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("TOUCHSTONE_HTTP_URL", "ftp://x")
+    model = write_model(tmp_path / "model", config, weights)
+    add(store)
+    command = ["detect", name, "--all", "--store", store.url]
+    command += ["--param", f"model={model}"] if name != "http" else []
+    assert main(command) == 2
+    printed = capsys.readouterr()
+    assert f"{name} cannot run: " in printed.err
+    assert says in printed.err
+    assert not printed.out
+    assert not store.runs.recent()
+    assert main([*command[:2], "word_overlap", *command[2:], "--json"]) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert (document["status"], document["retry"].split()[:2]) == ("incomplete", ["detect", name])
+    assert "--again" not in document["retry"]
+    assert document["detectors"]["word_overlap"]["scored"] == MANY
+    idle = document["detectors"][name]
+    assert says in idle["unavailable"]
+    assert (idle["scored"], idle["abstained"], idle["failed"]) == (0, 0, 0)
+    assert not store.scores.configs(name)
+
+
+@one_database
+def test_all_leaves_out_what_cannot_run_and_says_what_it_needs(store: Store, no_chat: None, capsys: Any) -> None:
+    add(store, range(1))
+    assert main(["detect", "all", "--all", "--store", store.url, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert "TOUCHSTONE_CHAT_URL" in document["unavailable"][JUDGE]
+    assert JUDGE not in document["detectors"]
+
+
+@one_database
+def test_a_run_without_a_model_is_incomplete_for_the_page_too(store: Store, no_chat: None) -> None:
+    add(store)
+    specs = [{"name": JUDGE, "params": registry.config_of(registry.make(JUDGE))}]
+    queued = store.runs.queue(specs, {"all": True}, now=NOW)  # as where another machine has the endpoint
+    finished = detect.work(store, run_id=queued.id)
+    assert finished is not None
+    assert (finished.status, finished.done, finished.total) == ("incomplete", 0, 0)
+    (failure,) = outcomes.failures(finished)
+    assert sentences.failed(failure).startswith("Judge: yes or no cannot run: no chat endpoint is set; set TOUCHSTONE_")
+
+
 # ------------------------------------------------------------------------------------------- replies that are no answer
 
 

@@ -63,18 +63,23 @@ class Outcome:
             unavailable=tally.get("unavailable"),
         )
 
+    @property
+    def attempted(self) -> int:
+        return self.scored + self.abstained + self.failed + self.refusals
+
 
 @dataclass(frozen=True, slots=True)
 class DetectDocument:
     """A run. `status` is done, incomplete (a detector failed on every trace or could not run), or else it did not go to
     its end; `retry` is the command that runs again what failed. `unavailable` are those of `all` that were left out,
-    each with what it needs."""
+    each with what it needs; `notes` say what `--again failed` did again and what not."""
 
     run: int
     status: str
     detectors: Mapping[str, Outcome]
     retry: str | None
     unavailable: Mapping[str, str]
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +166,7 @@ def run(args: Namespace) -> Answer:
             DetectDocument(queued.id, queued.status, {}, None, left_out),
             f"run {queued.id} was taken by a worker that was waiting",
         )
-    return _report(finished, args.param, left_out)
+    return _report(finished, args.param, left_out, _left_alone(store, finished, args.param, detectors) if again else ())
 
 
 def _list(store: Store, scope: Mapping[str, Any], detectors: Sequence[Detector]) -> Answer:
@@ -285,7 +290,17 @@ def _request_row(name: str, plan: PlanDocument) -> tuple[str, ...]:
     return (name, *map(count, amounts), numbers.money(plan.cost))
 
 
-def _report(run: Run, params: Sequence[str], left_out: Mapping[str, str]) -> Answer:
+def _left_alone(store: Store, run: Run, params: Sequence[str], detectors: Sequence[Detector]) -> list[str]:
+    """Say of each detector what `--again failed` did again and what not."""
+    tallies = {name: Outcome.of(tally) for name, tally in run.counts.items()}
+    return [
+        sentences.again(about.left_alone(store, detector, run.scope), tally.attempted, run.scope, params)
+        for detector in detectors
+        if (tally := tallies.get(detector.name)) is not None and not tally.unavailable
+    ]
+
+
+def _report(run: Run, params: Sequence[str], left_out: Mapping[str, str], notes: Sequence[str]) -> Answer:
     """What the run did. Exit code 2 where a detector that was named cannot run, 1 where one failed on every trace."""
     if run.status == "failed":
         raise TouchstoneError(f"run {run.id} failed: {run.error}")
@@ -299,12 +314,13 @@ def _report(run: Run, params: Sequence[str], left_out: Mapping[str, str]) -> Ans
         rows.append((name, *map(count, amounts), numbers.decimals(outcome.seconds, 1), why))
     state = "" if run.status == "done" else f" ({run.status})"
     lines = [f"run {run.id}{state}", table(rows, right=range(1, 7)), *_spent(outcomes)]
+    lines += notes
     lines += [sentences.unavailable(names, why) for why, names in step.by_reason(left_out).items()]
     broken = failures(run)
     retry = sentences.retry(broken, run.scope, params) if broken else None
     if retry is not None:
         lines += [*map(sentences.failed, broken), f"Mend that, then run `{retry}`."]
-    document = DetectDocument(run.id, run.status, outcomes, retry, left_out)
+    document = DetectDocument(run.id, run.status, outcomes, retry, left_out, notes)
     exit_code = 2 if any(failure.unavailable for failure in broken) else 1 if broken else 0
     return Answer(document, "\n".join(lines), exit_code=exit_code)
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count
+from calibrate.sanitize import one_line
+from calibrate.workflow.detection.detectors import LeftAlone
 from calibrate.workflow.detection.outcomes import Failure
 
 UNTIMED = "A time that is not known yet is known after a first run, on a sample for instance."
@@ -29,14 +31,37 @@ def retry(failures: Sequence[Failure], scope: Mapping[str, Any], params: Sequenc
 
     A detector that could not run has no traces yet on which it failed.
     """
-    names = " ".join(shlex.quote(failure.detector) for failure in failures)
+    again = "" if any(failure.unavailable for failure in failures) else " --again failed"
+    return f"{_command([failure.detector for failure in failures], scope, params)}{again}"
+
+
+def again(left: LeftAlone, attempted: int, scope: Mapping[str, Any], params: Sequence[str] = ()) -> str:
+    """Say what a run of only what failed did again, what it left alone, and why."""
+    name, parts = left.detector.name, []
+    if attempted:
+        parts.append(f"{count(attempted, 'trace')} that had failed {'was' if attempted == 1 else 'were'} done again")
+    else:
+        parts.append("no trace failed with the settings of now, so nothing was done again")
+    if left.elsewhere:
+        other = f"revision {one_line(left.revision, 120)}" if left.same_params and left.revision else "other settings"
+        parts.append(f"the {count(left.elsewhere)} that failed did so with {other}, whose scores are kept apart")
+    if left.waiting:
+        have = "has no score" if left.waiting == 1 else "have no score"
+        parts.append(f"{count(left.waiting, 'trace')} {have} yet: `{_command([name], scope, params)}` scores them")
+    if left.abstained:
+        parts.append(f"{count(left.abstained)} that it could not judge stay so: another run adds nothing to them")
+    return f"{name}: {'; '.join(parts)}."
+
+
+def _command(detectors: Sequence[str], scope: Mapping[str, Any], params: Sequence[str]) -> str:
+    """Write the command that runs these detectors over these traces."""
+    names = " ".join(map(shlex.quote, detectors))
     if "sample" in scope:
         where = f"--sample {shlex.quote(str(scope['sample']))}"
     else:
         where = "--labelled" if scope.get("labelled") else "--all"
     settings = "".join(f" --param {shlex.quote(param)}" for param in params)
-    again = "" if any(failure.unavailable for failure in failures) else " --again failed"
-    return f"detect {names} {where}{settings}{again}"
+    return f"detect {names} {where}{settings}"
 
 
 def unavailable(names: Sequence[str], why: str) -> str:

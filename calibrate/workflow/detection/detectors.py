@@ -62,6 +62,21 @@ class Coverage:
 
 
 @dataclass(frozen=True)
+class LeftAlone:
+    """What a run of only what failed left as it was: traces without a score and those that it could not judge.
+
+    `elsewhere` counts the failures of its newest other configuration, where it has any: of `revision` with `params`.
+    """
+
+    detector: Detector
+    waiting: int
+    abstained: int
+    elsewhere: int = 0
+    revision: str = ""
+    same_params: bool = True
+
+
+@dataclass(frozen=True)
 class Measured:
     """What the newest run that scored anything with the detector took. `seconds` are of a worker, with loading and
     saving; `rate` is in scored traces a second of a worker; `memory` is what one held, in bytes, 0 where not known."""
@@ -159,6 +174,20 @@ def coverage(store: Store, detector: Detector, scope: Mapping[str, Any]) -> Cove
     """What the detector with exactly these parameters, models and files has made of the traces."""
     tallies = store.coverage.tallies(**make_selection(store, scope), config_id=config_id(store, detector))
     return make_coverage(size_of(store, scope), *(tally.counts for tally in tallies.values()))
+
+
+def left_alone(store: Store, detector: Detector, scope: Mapping[str, Any]) -> LeftAlone:
+    """What a run of only what failed has left, and whether the failures belong to another configuration."""
+    covered, own = coverage(store, detector, scope), config_id(store, detector)
+    left = LeftAlone(detector, covered.waiting, covered.abstained + covered.refusals)
+    others = {config.id: config for config in store.scores.configs(detector.name) if config.id != own}
+    tallies = store.coverage.tallies(**make_selection(store, scope)) if others and covered.waiting else {}
+    newest = max((key for key in tallies if key in others), key=lambda key: tallies[key].last, default=None)
+    if newest is None:
+        return left
+    failed = sum(n for (status, _), n in tallies[newest].counts.items() if status == "failed")
+    same_params = dict(others[newest].params) == registry.config_of(detector)
+    return replace(left, elsewhere=failed, revision=others[newest].revision, same_params=same_params)
 
 
 def status_here(detector: Detector) -> Status:

@@ -179,6 +179,25 @@ def test_again_is_foretold_and_touches_nothing_else(store: Store, asks: Any, cap
     assert len(endpoint.asked) == sent + 1
 
 
+@one_database
+def test_again_says_what_it_left_alone_and_why(store: Store, asks: Any, capsys: Any) -> None:
+    asks(lambda body: refused(body) if "Parcel 1 " in scripted.last(body) else scripted.sensible(body))
+    add(store)
+    store.traces.add([Record(1, Trace("none", "No source."), ())], labels_as=None, now=NOW)
+    run(store)
+    add(store, range(MANY, MANY + 3))
+    command = ["detect", JUDGE, "--all", "--again", "failed", "--store", store.url, "--json"]
+    assert main(command) == 0
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert note.startswith(f"{JUDGE}: 1 trace that had failed was done again; 3 traces have no score yet: ")
+    assert f"`detect {JUDGE} --all` scores them; 1 that it could not judge" in note
+    asks(scripted.sensible)  # at another address: nothing was ever asked there
+    assert main(command) == 0
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert "nothing was done again; the 1 that failed did so with revision " in note
+    assert "kept apart; 10 traces have no score yet: " in note
+
+
 # --------------------------------------------------------------------------------------------- what cannot run at all
 
 

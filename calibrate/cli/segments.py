@@ -22,6 +22,7 @@ from calibrate.stats.choosing.policy import parse
 from calibrate.stats.segments.rivals import Gain
 from calibrate.types import Interval
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
+from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.tuning import segments as step
 from calibrate.workflow.tuning.segments import SegmentRow, SegmentVerdict
 
@@ -59,7 +60,8 @@ def run(args: Namespace) -> Answer:
     segmented = step.segment_labels(store, data, policy, by=args.by)
     save = args.save and segmented.offered
     if save:
-        step.save(store, data, segmented, reason=args.reason, by=user(), now=now())
+        state = known_bad.state_of_segments(store, data, segmented)
+        step.save(store, data, segmented, state=state, reason=args.reason, by=user(), now=now())
     at_hand, point, own = labels_at_hand(store, data.sample), segmented.point, segmented.own_point
     lines = [
         f"{title_of(data.config.name)}: one threshold for all {limit(point.threshold, point.flag_when)} ({policy})",

@@ -41,6 +41,7 @@ from calibrate.workflow.tuning.point_state import (
     judge_ensemble,
     judge_point,
 )
+from calibrate.workflow.tuning.segments import Segmented
 from db import Store
 from db.points import SavedPoint
 
@@ -65,6 +66,12 @@ def state_of_choice(
         fell=fell_in_recheck(store, data.config.name, data.config.id, point.threshold, segments),
         moved_from=moved_from,
     )
+
+
+def state_of_segments(store: Store, data: Evidence, segmented: Segmented) -> PointState | None:
+    """What is known now of thresholds per segment chosen on these labels; None where there are none."""
+    point = segmented.own_point
+    return None if point is None else state_of_choice(store, data, point, segments=segmented.segments)
 
 
 def last_target(store: Store, detector: str, now: datetime) -> str | None:

@@ -76,7 +76,6 @@ class Segmented:
     outside: int
     gain: Gain | None = None
     own_point: OperatingPoint | None = None
-    state: PointState | None = None
 
     @property
     def offered(self) -> bool:
@@ -132,21 +131,31 @@ def segment_labels(store: Store, data: Evidence, policy: Policy, *, by: str, see
         outside,
         choice.gain if choice else None,
         own_point,
-        state_of(data, own_point) if own_point else None,
     )
 
 
-def save(store: Store, data: Evidence, segmented: Segmented, *, reason: str = "", by: str, now: datetime) -> None:
+def save(
+    store: Store,
+    data: Evidence,
+    segmented: Segmented,
+    *,
+    state: PointState | None = None,
+    reason: str = "",
+    by: str,
+    now: datetime,
+) -> None:
     """Save the common threshold with those of the segments as the operating point; the next release takes them.
 
-    Raises BadInput where they are not offered, and for a point that is known to be bad, without a `reason`.
+    `state` is what is known of them, by these labels alone where it is not given. Raises BadInput where they are not
+    offered, and for a point that is known to be bad, without a `reason`.
     """
-    point, state = segmented.own_point, segmented.state
-    if not segmented.offered or point is None or state is None:
+    point = segmented.own_point
+    if not segmented.offered or point is None:
         raise BadInput(
             f"{data.config.name}: thresholds by {segmented.by} are not shown to gain on these labels "
             f"({segmented.verdict}), so nothing was saved: save one threshold for all, or label more traces"
         )
+    state = state or state_of(data, point)
     require_reason(point.detector, state, reason)
     saved = saved_point(store, data, point, state=state, reason=reason, by=by, now=now)
     store.points.save(replace(saved, data=replace(saved.data, segments=segmented.segments)))

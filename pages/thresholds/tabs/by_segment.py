@@ -11,7 +11,9 @@ from calibrate.report.sentences.certification import certified_segments
 from calibrate.report.tables.segments import COLUMNS
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.segments.choosing import KINDS
+from calibrate.types import PointState
 from calibrate.workflow.evidence import evidence
+from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.tuning import segments as step
 from db import Store
 from pages import shell
@@ -33,7 +35,7 @@ def show(store: Store, data: evidence.Evidence, policy: Policy, names: evidence_
         width=260,
     )
     try:
-        segmented = _segmented(store, data.config.id, names, str(policy), by)
+        segmented, state = _segmented(store, data.config.id, names, str(policy), by)
     except BadInput as error:  # no labelled trace says it, or the labels allow no choice
         st.caption(plain(f"{error}.", 500))
         return
@@ -48,18 +50,18 @@ def show(store: Store, data: evidence.Evidence, policy: Policy, names: evidence_
     if saved is not None and saved.config_id == data.config.id:
         for line in certified_segments(saved.data.segments, data.flag_when):
             st.caption(plain(f"{line}.", 500))
-    _offer(store, data, segmented)
+    _offer(store, data, segmented, state)
 
 
-def _offer(store: Store, data: evidence.Evidence, segmented: step.Segmented) -> None:
+def _offer(store: Store, data: evidence.Evidence, segmented: step.Segmented, state: PointState | None) -> None:
     """The button, where they are offered; without it the page's own saves one threshold for all."""
     shell.show_kept_error("segments_problem")
     if not segmented.offered:
         return
     saved = store.points.latest().get(data.config.name)
     reason = ""
-    if segmented.state is not None and segmented.state.known_bad:
-        st.warning(plain(states.in_short(segmented.state), 400), icon=":material/block:")
+    if state is not None and state.known_bad:
+        st.warning(plain(states.in_short(state), 400), icon=":material/block:")
         reason = st.text_input("Why shall they be saved all the same?", key="segments_reason")
     with st.container(horizontal=True, vertical_alignment="center"):
         if saved is not None and saved.config_id == data.config.id and saved.data.segments == segmented.segments:
@@ -70,21 +72,25 @@ def _offer(store: Store, data: evidence.Evidence, segmented: step.Segmented) -> 
                 "Save thresholds per segment",
                 icon=":material/bookmark_add:",
                 on_click=_save,
-                args=(store, data, segmented, reason),
-                disabled=segmented.state is None or (segmented.state.known_bad and not reason.strip()),
+                args=(store, data, segmented, state, reason),
+                disabled=state is None or (state.known_bad and not reason.strip()),
             )
 
 
-@shell.cached_read("Fitting thresholds per segment …", *shell.EVIDENCE)
+@shell.cached_read("Fitting thresholds per segment …", *shell.EVIDENCE, "rechecks")
 def _segmented(
     store: Store, config_id: int, names: evidence_choice.SampleNames, policy: str, by: str
-) -> step.Segmented:
+) -> tuple[step.Segmented, PointState | None]:
+    """The thresholds, and what is known of them."""
     data = evidence_choice.evidence_of(store, store.scores.get_config(config_id), names)
-    return step.segment_labels(store, data, parse(policy), by=by)
+    segmented = step.segment_labels(store, data, parse(policy), by=by)
+    return segmented, known_bad.state_of_segments(store, data, segmented)
 
 
-def _save(store: Store, data: evidence.Evidence, segmented: step.Segmented, reason: str) -> None:
+def _save(
+    store: Store, data: evidence.Evidence, segmented: step.Segmented, state: PointState | None, reason: str
+) -> None:
     """Save them. A second press saves the same once more."""
     with shell.errors_kept("segments_problem"):
-        step.save(store, data, segmented, reason=reason, by=shell.user(), now=shell.now())
+        step.save(store, data, segmented, state=state, reason=reason, by=shell.user(), now=shell.now())
         st.session_state["tune_stale"] = True

@@ -17,7 +17,7 @@ from calibrate.types import Label, Record, Trace
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.basis import Basis
 from calibrate.workflow.evidence.evidence import Evidence
-from calibrate.workflow.releasing import entries
+from calibrate.workflow.releasing import entries, known_bad
 from calibrate.workflow.tuning import segments
 from db import Store
 from tests.workflow.making import ABOVE, NOW, give_scores
@@ -85,6 +85,18 @@ def test_a_saved_point_without_segments_has_none(store: Store) -> None:
     document = store.points.latest()[ABOVE].data.to_json()
     assert document["segments"]["by"] == "operation"
     assert "segments" not in replace(store.points.latest()[ABOVE].data, segments=None).to_json()
+
+
+def test_what_is_known_of_them_counts_each_trace_at_its_own_threshold(store: Store) -> None:
+    data = fill(store, {"chat": 0.0, "search": 4.0})
+    segmented = segments.segment_labels(store, data, POLICY, by="operation")
+    own = {row.segment: row.own or 0.0 for row in segmented.rows}
+    between = (own["chat"] + own["search"]) / 2  # flagged in chat alone; one threshold flags all eight or none
+    chat, search = data.rows[0], data.rows[-1]
+    disputed = tuple(replace(row, gold="disputed", value=between) for row in [chat] * 3 + [search] * 5)
+    state = known_bad.state_of_segments(store, replace(data, undecided=disputed), segmented)
+    assert state is not None
+    assert state.disputed == 3
 
 
 def test_attributes_and_few_labels(store: Store) -> None:

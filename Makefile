@@ -40,11 +40,11 @@ app: setup
 	@if [ -z "$$TOUCHSTONE_STORE" ] && [ ! -e touchstone.db ]; then $(BIN)/python -m calibrate demo; fi
 	@$(BIN)/python -m pages.shell.serve --server.port $(PORT)
 
-# The browser tests come last and one at a time: a page must not wait for a processor that other tests keep busy.
+# The browser tests come last and two at a time: a page must not wait for a processor that other tests keep busy.
 # pytest ends with 5 where ARGS leaves it nothing to do.
 test: $(VENV)/ready-tests browser
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not (browser or integration)" $(ARGS) || [ $$? = 5 ]
-	@$(BIN)/python -m pytest -m browser $(ARGS) || [ $$? = 5 ]
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m browser $(ARGS) || [ $$? = 5 ]
 
 # What needs neither a browser, PostgreSQL, a model nor ../shared/data: minutes, for the work in between.
 test-fast: $(VENV)/ready-tests

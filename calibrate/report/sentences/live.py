@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from shlex import quote
 
 from calibrate.report.numbers import ago, count, day, estimate, exact_share, labelled, listed, period, share
@@ -122,8 +122,18 @@ def checked(row: LiveThreshold, now: datetime) -> str:
 
 
 def flags(row: LiveThreshold) -> str:
-    """Say how much it flags: "41 in 30 days"."""
-    return f"{count(sum(row.flags.values()))} in 30 days" if row.flags else "no decision here"
+    """Say how much it flags, from its first flag on: "about 7 a day, over 30 days", "3 in 5 days"."""
+    if not row.flags:
+        return "no decision here"
+    first, last = (date.fromisoformat(day) for day in (min(row.flags), max(row.flags)))
+    days, flagged = (last - first).days + 1, sum(row.flags.values())
+    if days == 1:
+        return f"{count(flagged)} on one day"
+    return (
+        f"about {count(round(flagged / days))} a day, over {days} days"
+        if flagged >= days
+        else f"{count(flagged)} in {days} days"
+    )
 
 
 def why(row: LiveThreshold) -> str:

@@ -118,3 +118,16 @@ def test_the_labels_of_a_recheck_are_what_is_known(released: Store) -> None:
 def test_nothing_is_live_before_a_release(store: Store) -> None:
     assert standing.look(store, now=datetime.now(UTC)).thresholds == ()
     assert store.decisions.flagged(TraceFilter(), limit=5) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        ({}, "no decision here"),
+        ({"2026-11-20": 12}, "12 on one day"),
+        ({"2026-11-20": 17, "2026-11-23": 20}, "about 9 a day, over 4 days"),
+        ({"2026-11-01": 1, "2026-11-10": 2}, "3 in 10 days"),
+    ],
+)
+def test_flags_are_counted_from_the_first_on(flags: dict[str, int], text: str) -> None:
+    assert sentences.flags(replace(QUIET, flags=flags)) == text

@@ -10,15 +10,16 @@ from calibrate.errors import BadInput
 from calibrate.report.names import title_of
 from calibrate.report.numbers import exact_share
 from calibrate.report.sentences import figures as wording
-from calibrate.report.sentences import point_state
+from calibrate.report.sentences import point_state, recalibration
 from calibrate.stats.choosing.policy import Policy
 from calibrate.types import OperatingPoint, PointState, PointVerdict, StateReason
 from calibrate.workflow.evidence import evidence
+from calibrate.workflow.releasing.history import live_release
 from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.tuning.better_steps import BetterKind, BetterStep
 from db import Store
 from pages import shell
-from pages.components.text import label, plain
+from pages.components.text import label, plain, spoken
 from pages.components.threshold_chart import chart
 from pages.components.threshold_chart.arrays import here
 from pages.components.verdict_box import NO_REASON, save_anyway, verdict_box
@@ -50,6 +51,11 @@ def show(
         steps = tune_setting.better_steps(store, data, setting, point, state) if state.known_bad else ()
         if steps:
             _offer_better(store, data, steps)
+        live = live_release(store)
+        entry = live.detectors.get(data.config.name) if live else None
+        if entry is not None and entry.segments is not None:
+            dropped = wording.capitalised(recalibration.dropped(data.config.name, entry.segments))
+            st.caption(spoken(f"{dropped}.", 600))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             if not state.known_bad:
                 st.button(

@@ -41,7 +41,11 @@ def show(store: Store, data: evidence.Evidence, policy: Policy, names: evidence_
         return
     st.markdown(plain(f"{sentences.verdict(segmented)}.", 600))
     st.dataframe(
-        tables.frame(COLUMNS, segmented.rows), hide_index=True, column_config=tables.config(COLUMNS), width="stretch"
+        tables.frame(COLUMNS, segmented.rows),
+        hide_index=True,
+        placeholder="–",
+        column_config=tables.config(COLUMNS),
+        width="stretch",
     )
     for note in (sentences.fallback(segmented), segmented.own_point and sentences.OUT_OF_FOLD):
         if note:

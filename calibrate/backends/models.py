@@ -140,6 +140,11 @@ def pull(name: str) -> Model | Path:
                 "`python -m calibrate models catalogue` says how"
             )
         return hub.fetch_safely(listed.hub, listed.revision)
+    if name.startswith(("/", ".", "~")):
+        folder = (
+            "a directory is fetched already" if Path(name).expanduser().is_dir() else f"there is no directory {name}"
+        )
+        raise BadInput(f"{folder}: a detector takes one as it is, by `--param model=DIRECTORY` or in its setting")
     if not hub.is_id(name):
         raise BadInput(
             f"no model {name!r}; there are nli, embedder, the names of `models catalogue`, and hub ids like "

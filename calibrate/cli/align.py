@@ -27,16 +27,17 @@ WIDEST = 70  # characters of a reason or a note on a terminal; --json has all
 
 @dataclass(frozen=True, slots=True)
 class ExampleDocument:
-    """`off`: how far the present judge is from people's verdict, 0 to 1."""
+    """`off`: how far the present judge is from people's verdict, 0 to 1; None where it has no score."""
 
     trace_id: str
     gold: str
-    off: float
+    off: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class ProposalDocument:
-    """A prompt made from labels. Saving it sets `set_aside` labels aside, of which `newly` count until then."""
+    """A prompt made from labels. Saving it sets `set_aside` labels aside, of which `newly` count until then; `compared`
+    says whether it ever was with the one in use."""
 
     detector: str
     file: str
@@ -49,6 +50,7 @@ class ProposalDocument:
     labels: int
     too_long: int
     saved: bool
+    compared: bool
     text: str
 
 
@@ -126,14 +128,15 @@ def _propose(store: Store, args: Namespace) -> Answer:
     judge = load_judge(store, args.detector, sample=args.sample)
     proposed = proposal.propose(store, judge, examples=args.examples)
     saved = args.action == "save" and saving.save(store, proposed, by=user(), now=now())
+    compared = comparison.was_compared(store, proposed)
     document = ProposalDocument(
         proposed.detector, proposed.file, proposed.before, proposed.after, proposed.guide.version,
         [ExampleDocument(each.trace_id, each.gold, each.off) for each in proposed.examples],
-        len(proposed.pool), proposed.newly, proposed.labels, proposed.too_long, saved, proposed.text,
+        len(proposed.pool), proposed.newly, proposed.labels, proposed.too_long, saved, compared, proposed.text,
     )  # fmt: skip
     lines = [f"{proposed.file}: {sentences.holds(proposed)}"]
     if examples := proposed.examples:
-        rows = [(one_line(each.trace_id, 60), each.gold, numbers.decimals(each.off, 2)) for each in examples]
+        rows = [(one_line(each.trace_id, 60), each.gold, _off(each.off)) for each in examples]
         lines += [table([("example", "people say", "the judge is off by"), *rows], right=(2,))]
     lines += filter(None, [sentences.too_long(proposed)])
     if args.action == "save":
@@ -141,6 +144,7 @@ def _propose(store: Store, args: Namespace) -> Answer:
         lines += [
             state,
             *([sentences.costs_labels(proposed, saved=True)] if saved else []),
+            *([] if compared else [sentences.never_compared(proposed)]),
             f"Score the labels anew under it: `detect {proposed.detector} --labelled`",
         ]
     else:
@@ -156,6 +160,10 @@ def _propose(store: Store, args: Namespace) -> Answer:
         else:
             lines += ["", visible(proposed.text)]
     return Answer(document, "\n".join(lines))
+
+
+def _off(off: float | None) -> str:
+    return "no score" if off is None else numbers.decimals(off, 2)
 
 
 def _compare(store: Store, args: Namespace) -> Answer:

@@ -27,7 +27,8 @@ def run(args: Namespace) -> Answer:
     scores = _read_scores(args.scores)
     segments = _read_segments(args.segment)
     decision = runtime.decide(thresholds, scores, on_missing=args.on_missing, segments=segments)
-    lines = [f"{decision.verdict} (release {decision.version}, tier {decision.tier})", *decision.reasons]
+    tier = f", tier {decision.tier}" if decision.scored else ""
+    lines = [f"{decision.verdict} (release {decision.version}{tier})", *decision.reasons]
     if decision.missing:
         lines.append(f"no score from: {', '.join(decision.missing)}")
     if decision.unknown:
@@ -53,7 +54,9 @@ def _read_scores(path: str) -> dict[str, float | None]:
 
 def _read_segments(items: Sequence[str]) -> dict[str, str]:
     segments = parse_pairs(items, "--segment")
-    for by in segments:
+    for by, name in segments.items():
+        if not name:
+            raise BadInput(f"--segment {by}=: name the segment, like {by}=qa, or leave the option out")
         if not names_segments(by):
             raise BadInput(
                 f"--segment {by}=…: segments are told apart by operation, model, language or attributes.NAME"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ def run(args: Namespace) -> Answer:
     if save:
         lines.append("saved; `release` takes it into the next version")
     elif args.save:
-        lines.append(f"not saved: `choose {data.config.name} --save` saves one threshold for all")
+        lines.append(f"not saved: `{_choose_command(args)}` saves one threshold for all")
     document = SegmentsDocument(
         detector=data.config.name,
         by=segmented.by,
@@ -98,4 +99,11 @@ def run(args: Namespace) -> Answer:
         saved=save,
         evidence=at_hand,
     )
-    return Answer(document, "\n".join(lines), exit_code=2 if args.save and not save else 0)
+    return Answer(document, "\n".join(lines), exit_code=1 if args.save and not save else 0)
+
+
+def _choose_command(args: Namespace) -> str:
+    """The command that saves one threshold, chosen on the same labels by the same policy."""
+    options = [f"--sample {shlex.quote(name)}" for name in args.sample or ()]
+    options += [f"--param {shlex.quote(param)}" for param in args.param]
+    return " ".join(["choose", shlex.quote(args.detector), "--policy", shlex.quote(args.policy), *options, "--save"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -112,7 +113,8 @@ class HttpScore:
                 "`served`)"
             )
         if isinstance(score, bool) or not isinstance(score, (int, float)):
-            raise BadInput(f"the HTTP scorer's reply has no number as score: {str(score)[:60]!r}")
+            given = "has no score" if score is None else f"gives the score {json.dumps(score)[:60]}, which is no number"
+            raise BadInput(f'the HTTP scorer\'s reply {given}; it should hold a number as "score"')
         if not self.lowest <= score <= self.highest:  # NaN too
             raise BadInput(
                 f"the HTTP scorer's score {score:g} is not from {self.lowest:g} to {self.highest:g} (parameters "

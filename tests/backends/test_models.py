@@ -117,7 +117,8 @@ def test_without_a_network_the_error_says_what_to_do(tmp_path: Path) -> None:
     [
         (("pull",), "say which model"),
         (("pull", "nonsense"), "no model 'nonsense'"),
-        (("pull", "../../etc/passwd"), "no model"),
+        (("pull", "../../etc/passwd"), "there is no directory ../../etc/passwd"),
+        (("pull", "/tmp"), "a directory is fetched already"),
         (("pull", "chat"), "TOUCHSTONE_CHAT_URL"),
         (("list", "nli"), "takes no name"),
     ],

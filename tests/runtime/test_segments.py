@@ -101,5 +101,6 @@ def test_the_command_is_told_the_segment(tmp_path: Path, capsys: pytest.CaptureF
     call = ["decide", str(tmp_path / "t.json"), "--scores", str(tmp_path / "s.json"), "--json"]
     assert main([*call, "--segment", "operation=qa", "--segment", "attributes.tier=gold"]) == 0
     assert json.loads(capsys.readouterr().out)["reasons"] == ["nli 0.6 ≥ 0.5 (operation qa)"]
+    assert main([*call, "--segment", "operation="]) == 2
     assert main([*call, "--segment", "tier=gold"]) == 2
     assert "attributes.NAME" in capsys.readouterr().err

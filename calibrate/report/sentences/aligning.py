@@ -39,6 +39,11 @@ def costs_labels(proposal: Proposal, *, saved: bool = False) -> str:
     )
 
 
+def never_compared(proposal: Proposal) -> str:
+    """Say that nobody knows whether a saved prompt judges better."""
+    return f"It was never compared with {proposal.before}: nobody knows yet whether it judges better."
+
+
 def too_long(proposal: Proposal) -> str | None:
     """Say how many labels were too long to be examples; None where none was."""
     if not proposal.too_long:

@@ -21,6 +21,9 @@ def name_by(by: str) -> str:
 def verdict(segmented: Segmented) -> str:
     """Whether thresholds per segment find more than one threshold at equal precision."""
     by, gain = name_by(segmented.by), segmented.gain
+    if len(segmented.rows) == 1 and not segmented.outside:
+        only = one_line(segmented.rows[0].segment, 60)
+        return f"All labels are of one segment by {by}, {only}: one threshold serves it"
     if segmented.verdict == SegmentVerdict.FEW or gain is None:
         return (
             f"Fewer than two segments by {by} have enough labels for a threshold of their own ({LABELS} with a score, "

@@ -116,5 +116,6 @@ def check_policy(policy: Policy) -> None:
     """
     if policy.kind not in KINDS:
         raise BadInput(
-            f"the policy {policy} has no thresholds per segment: take precision>=0.7, recall>=0.9, f1 or a cost"
+            f"the policy {policy} has no thresholds per segment: take precision>=0.7, recall>=0.9, f1, "
+            "f-beta:BETA or cost:fa=1,miss=20"
         )

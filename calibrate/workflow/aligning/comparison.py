@@ -249,6 +249,11 @@ def _released_recall(store: Store, detector: str) -> tuple[float, bool]:
     return (recall, True) if recall else (RECALL, False)
 
 
+def was_compared(store: Store, proposal: Proposal) -> bool:
+    """Whether this prompt was ever compared with another on labels."""
+    return any(earlier.after == proposal.after for earlier in store.prompt_examples.compared(proposal.detector))
+
+
 def _count_looks(store: Store, detector: str, after: str) -> int:
     """How many prompts were compared on this detector's labels, with this one: each is a chance to look better."""
     return len({after, *(earlier.after for earlier in store.prompt_examples.compared(detector))})

@@ -26,12 +26,13 @@ NOTE = 300  # characters of a note that a prompt has room for
 
 @dataclass(frozen=True)
 class Example:
-    """A labelled trace that a prompt quotes; `off` is how far the present judge is from its verdict, 0 to 1."""
+    """A labelled trace that a prompt quotes; `off` is how far the present judge is from its verdict, 0 to 1, None where
+    it has no score."""
 
     pk: int
     trace_id: str
     gold: str
-    off: float
+    off: float | None
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,10 @@ def _choose(rows: Sequence[Row], traces: Mapping[int, Trace], examples: int) -> 
     scores = np.array([np.nan if row.value is None else row.value for row in rows], dtype=float)
     off = hardness(labels, scores)
     chosen = choose_examples(labels, vectors, off, most=examples, groups=[row.group for row in rows])
-    return [Example(rows[i].pk, rows[i].trace_id, str(rows[i].gold), float(off[i])) for i in chosen]
+    return [
+        Example(rows[i].pk, rows[i].trace_id, str(rows[i].gold), None if rows[i].value is None else float(off[i]))
+        for i in chosen
+    ]
 
 
 def _make_case(store: Store, row: Row, trace: Trace, names: Mapping[str, str]) -> Case:

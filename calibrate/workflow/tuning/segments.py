@@ -188,20 +188,29 @@ def _read_segments(store: Store, data: Evidence, by: str) -> tuple[Sequence[str]
     """The segments with most labels, by name, and the code of every row's segment."""
     if not names_segments(by):
         raise BadInput(f"segments cannot be told apart by {by!r}: name operation, model, language or attributes.NAME")
+    values = _values(store, data, by)
+    counts = Counter(value for value in values if value is not None)
+    if not counts:
+        apart = [name for name in segmented_by(store) if len(set(_values(store, data, name)) - {None}) > 1]
+        if not apart:
+            raise BadInput(f"no labelled trace has {by!r}, and nothing else tells traces apart: log it")
+        raise BadInput(
+            f"no labelled trace has {by!r}; traces can be told apart by {', '.join(apart)}: name one of these, or log "
+            "it"
+        )
+    names = sorted(sorted(counts, key=lambda name: (-counts[name], name))[:MOST])
+    codes = {name: code for code, name in enumerate(names)}
+    return names, np.array([codes.get(value, -1) if value is not None else -1 for value in values], dtype=np.int64)
+
+
+def _values(store: Store, data: Evidence, by: str) -> list[str | None]:
+    """The segment of every row; None where the trace does not say."""
     values: list[str | None] = []
     for start in range(0, len(data.rows), BATCH):
         traces = store.traces.load([row.pk for row in data.rows[start : start + BATCH]])
         value_of_trace = {trace.id: segment_of(trace, by) for trace in traces}
         values += [value_of_trace.get(row.trace_id) for row in data.rows[start : start + BATCH]]
-    counts = Counter(value for value in values if value is not None)
-    if not counts:
-        raise BadInput(
-            f"no labelled trace has {by!r}; traces can be told apart by {', '.join(segmented_by(store))}: name one of "
-            "these, or log it"
-        )
-    names = sorted(sorted(counts, key=lambda name: (-counts[name], name))[:MOST])
-    codes = {name: code for code, name in enumerate(names)}
-    return names, np.array([codes.get(value, -1) if value is not None else -1 for value in values], dtype=np.int64)
+    return values
 
 
 def _make_row(

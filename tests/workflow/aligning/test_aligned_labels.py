@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -147,6 +149,13 @@ def test_side_by_side_begins_where_they_differ_most(judged: Store) -> None:
     worst = both.differences[0]
     assert worst.reasons[0].text == "NO: because"
     assert all(each.note == "no such minutes" for each in both.differences if each.gold == "hallucinated")
+
+
+def test_an_example_without_a_score_is_off_by_nothing_known(judged: Store) -> None:
+    judge = load_judge(judged, JUDGE, sample="week")
+    unscored = tuple(replace(row, value=None) for row in judge.data.rows)
+    proposal = propose(judged, replace(judge, data=replace(judge.data, rows=unscored)), examples=4)
+    assert [example.off for example in proposal.examples] == [None] * 4
 
 
 def test_what_cannot_be_aligned(judged: Store) -> None:

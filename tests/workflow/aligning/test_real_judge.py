@@ -53,6 +53,7 @@ def test_from_labels_to_a_saved_prompt(llm_chat: Llm, tmp_path: Path, capsys: py
     guides.save(store, "Check the minutes.", KINDS, by="ann", now=NOW)
     first = align("save")
     assert len(first["examples"]) == first["newly"] == 2
+    assert not first["compared"]
     guides.save(store, "Minutes have to be the source's.", KINDS, by="ann", now=NOW)
     draw(store, "few", size=FEW, design="random", where=TraceFilter(), seed=1, now=NOW)
     few = ("--sample", "few")
@@ -81,5 +82,6 @@ def test_from_labels_to_a_saved_prompt(llm_chat: Llm, tmp_path: Path, capsys: py
     assert comparison.read_comparison(stored).gain.verdict == compared["verdict"]
     saved = align("save", *few)
     assert saved["saved"]
+    assert saved["compared"]
     assert team_files.get(store, saved["file"]).version == proposed["after"]
     store.close()

@@ -12,6 +12,7 @@ import pytest
 from calibrate import runtime
 from calibrate.cli import main
 from calibrate.errors import BadInput
+from calibrate.report.sentences import segments as sentences
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label, Record, Trace
 from calibrate.workflow.evidence import loading
@@ -20,7 +21,7 @@ from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.releasing import entries, known_bad
 from calibrate.workflow.tuning import segments
 from db import Store
-from tests.workflow.making import ABOVE, NOW, give_scores
+from tests.workflow.making import ABOVE, NOW, give_scores, keep_sample
 
 POLICY = parse("precision>=0.7")
 
@@ -78,6 +79,17 @@ def test_like_segments_are_not_saved(store: Store) -> None:
     assert store.points.latest() == {}
 
 
+def test_the_verb_that_saved_nothing_fails_and_names_the_command_for_one_threshold(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(store, {"chat": 0.0, "search": 0.0})
+    keep_sample(store, ["all"] * 400, {"all": 400}, name="week 1")
+    given = ["--policy", "recall>=0.5", "--sample", "week 1"]
+    assert main(["segments", ABOVE, "--by", "operation", *given, "--save", "--store", store.url]) == 1
+    assert f"`choose {ABOVE} --policy 'recall>=0.5' --sample 'week 1' --save`" in capsys.readouterr().out
+    assert store.points.latest() == {}
+
+
 def test_a_saved_point_without_segments_has_none(store: Store) -> None:
     data = fill(store, {"chat": 0.0, "search": 3.0})
     segmented = segments.segment_labels(store, data, POLICY, by="operation")
@@ -103,7 +115,9 @@ def test_attributes_and_few_labels(store: Store) -> None:
     data = fill(store, {"chat": 0.0, "search": 3.0}, n=50)
     by_tier = segments.segment_labels(store, data, POLICY, by="attributes.tier")
     assert [row.segment for row in by_tier.rows] == ["false", "true"]
-    with pytest.raises(BadInput, match="no labelled trace has 'language'"):
+    with pytest.raises(
+        BadInput, match=r"has 'language'; traces can be told apart by operation, attributes\.tier: name"
+    ):
         segments.segment_labels(store, data, POLICY, by="language")
     with pytest.raises(BadInput, match="segments cannot be told apart by 'mood'"):
         segments.segment_labels(store, data, POLICY, by="mood")
@@ -111,6 +125,11 @@ def test_attributes_and_few_labels(store: Store) -> None:
     small = segments.segment_labels(store, few, POLICY, by="operation")
     assert small.verdict == segments.SegmentVerdict.FEW
     assert [row.enough for row in small.rows] == [True, False]
+
+
+def test_one_operation_is_no_segment(store: Store) -> None:
+    segmented = segments.segment_labels(store, fill(store, {"chat": 0.0}), POLICY, by="operation")
+    assert sentences.verdict(segmented) == "All labels are of one segment by operation, chat: one threshold serves it"
 
 
 def test_the_verb_saves_and_a_runtime_decides(

@@ -239,6 +239,12 @@ def test_every_path_of_the_architecture_exists() -> None:
     assert sorted(path for path in paths if not (ROOT / path).exists()) == []
 
 
+def test_the_architecture_lists_every_decision_once() -> None:
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^- \[\d{4} [^\]]+\]\(adr/(\S+)\)$", page, re.MULTILINE)
+    assert listed == sorted(path.name for path in (DOCS / "adr").glob("0*.md"))
+
+
 def test_the_tree_of_the_architecture_has_every_room() -> None:
     paths = {path.rstrip("/") for path in tree_of(DOCS / "architecture.md")}
     rooms = [ROOT / "db", *(path for room in ("calibrate", "pages") for path in (ROOT / room).iterdir())]

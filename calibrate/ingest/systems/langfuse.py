@@ -13,14 +13,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from calibrate.errors import BadInput, TouchstoneError
-from calibrate.ingest.base import Rejected, Row
+from calibrate.ingest.base import Rejected
 from calibrate.ingest.exports.langfuse import LangfuseTrace, build_trace, remark_of, scored_trace
 from calibrate.ingest.exports.remarks import Remark, Remarks, Verdicts, sort_remarks, targets_of
 from calibrate.ingest.spans.answers import Answer, answers_of, row_of
 from calibrate.ingest.spans.reader import Reader
 from calibrate.ingest.systems.base import Note, Page, PullRequest, need
 from calibrate.ingest.systems.patience import patiently
-from calibrate.ingest.systems.slices import Slices
+from calibrate.ingest.systems.slices import Rows, Slices, pages_of
 from calibrate.ingest.systems.written import scores_of
 from calibrate.ingest.values import FieldError
 from calibrate.sanitize import one_line
@@ -28,8 +28,6 @@ from calibrate.sanitize import one_line
 CLOUD = "https://cloud.langfuse.com"
 PAGE, SCORES_PAGE = 200, 100
 """Observations and scores of one request."""
-MOST = 5_000
-"""Observations that one slice of time may hold: they are held in memory."""
 RUNNING = timedelta(minutes=10)
 """How long a trace without an end is left alone, as it may still be going on."""
 BEFORE = timedelta(seconds=5)
@@ -147,13 +145,9 @@ class LangfuseSource:
     def _traces(self, since: datetime | None, place: dict[str, Any]) -> Iterator[Page]:
         now = self._request.now()
         slices = Slices(since, place["traces"], now=now, overlap=self._request.overlap, oldest=LAUNCH)
-        for begin, end in slices:
-            observations = self._of_slice(begin, end, most=MOST)
-            if observations is None:
-                if slices.halve():
-                    continue
-                observations = self._of_slice(begin, end, most=None) or []
-            rows: list[Row | Rejected] = []
+
+        def convert(observations: list[dict[str, Any]], begin: datetime, end: datetime) -> tuple[Rows, int]:
+            rows: Rows = []
             running = 0
             for trace_id, trace_rows in _by_trace(observations).items():
                 whole = self._whole(trace_id, trace_rows, begin, end)
@@ -161,14 +155,13 @@ class LangfuseSource:
                     continue
                 if _is_running(whole, now):
                     running += 1
-                    continue
-                rows += self._rows(trace_id, whole)
-            slices.read(end, len(observations))
-            place["traces"] = slices.cursor
-            left_out = {"traces that are still running": running} if running else {}
-            yield Page(rows, cursor=dict(place), share=slices.share, left_out=left_out)
+                else:
+                    rows += self._rows(trace_id, whole)
+            return rows, running
 
-    def _of_slice(self, begin: datetime, end: datetime, *, most: int | None) -> list[dict[str, Any]] | None:
+        yield from pages_of(slices, place, self._of_slice, convert)
+
+    def _of_slice(self, begin: datetime, end: datetime, most: int | None) -> list[dict[str, Any]] | None:
         """The observations of a slice of time; None if they are more than `most`."""
         observations = []
         for each in self._server.observations(from_start_time=begin - BEFORE, to_start_time=end):
@@ -194,7 +187,7 @@ class LangfuseSource:
         first = root["startTime"] if root is not None else min(row["startTime"] for row in rows)
         return rows if begin <= first < end else None
 
-    def _rows(self, trace_id: str, observations: list[dict[str, Any]]) -> list[Row | Rejected]:
+    def _rows(self, trace_id: str, observations: list[dict[str, Any]]) -> Rows:
         try:
             built, answers = self._read(observations)
         except (FieldError, RecursionError) as error:

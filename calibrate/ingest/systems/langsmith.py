@@ -11,21 +11,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from calibrate.errors import BadInput, TouchstoneError
-from calibrate.ingest.base import Rejected, Row
+from calibrate.ingest.base import Rejected
 from calibrate.ingest.exports.langsmith import build_trace, remark_of, trace_id_of
 from calibrate.ingest.exports.remarks import Remark, Remarks, Verdicts, sort_remarks, targets_of
 from calibrate.ingest.spans.answers import answers_of, row_of
 from calibrate.ingest.spans.reader import Reader
 from calibrate.ingest.systems.base import Note, Page, PullRequest, need
 from calibrate.ingest.systems.patience import BUSY, patiently
-from calibrate.ingest.systems.slices import Slices
+from calibrate.ingest.systems.slices import Rows, Slices, pages_of
 from calibrate.ingest.systems.written import scores_of
 from calibrate.ingest.values import FieldError
 from calibrate.urls import scrub
 
 CLOUD = "https://api.smith.langchain.com"
-MOST = 5_000
-"""Runs that one slice of time may hold: they are held in memory."""
 RUNNING = timedelta(minutes=10)
 """How long a trace without an end is left alone, as it may still be going on."""
 BEFORE = timedelta(seconds=5)
@@ -158,25 +156,20 @@ class LangSmithSource:
     def _traces(self, since: datetime | None, place: dict[str, Any]) -> Iterator[Page]:
         now = self._request.now()
         slices = Slices(since, place["traces"], now=now, overlap=self._request.overlap, oldest=LAUNCH)
-        for begin, end in slices:
-            runs = self._of_slice(begin, end, most=MOST)
-            if runs is None:
-                if slices.halve():
-                    continue
-                runs = self._of_slice(begin, end, most=None) or []
-            rows: list[Row | Rejected] = []
+
+        def convert(runs: list[dict[str, Any]], _begin: datetime, _end: datetime) -> tuple[Rows, int]:
+            rows: Rows = []
             running = 0
             for trace_id, trace_runs in _by_trace(runs).items():
                 if _is_running(trace_runs, now):
                     running += 1
                 else:
                     rows += self._rows(trace_id, trace_runs)
-            slices.read(end, len(runs))
-            place["traces"] = slices.cursor
-            left_out = {"traces that are still running": running} if running else {}
-            yield Page(rows, cursor=dict(place), share=slices.share, left_out=left_out)
+            return rows, running
 
-    def _of_slice(self, begin: datetime, end: datetime, *, most: int | None) -> list[dict[str, Any]] | None:
+        yield from pages_of(slices, place, self._of_slice, convert)
+
+    def _of_slice(self, begin: datetime, end: datetime, most: int | None) -> list[dict[str, Any]] | None:
         """The runs of the traces whose root began in the slice, however late they began themselves."""
         first, last = (moment.astimezone(UTC).strftime(TIMES) for moment in (begin, end))
         return self._server.runs(
@@ -184,7 +177,7 @@ class LangSmithSource:
             trace_filter=f'and(gte(start_time, "{first}"), lt(start_time, "{last}"))',
         )  # fmt: skip
 
-    def _rows(self, trace_id: str, runs: Sequence[Mapping[str, Any]]) -> list[Row | Rejected]:
+    def _rows(self, trace_id: str, runs: Sequence[Mapping[str, Any]]) -> Rows:
         try:
             spans = build_trace(runs).spans
             answers = list(answers_of(spans, self._reader))

@@ -7,14 +7,20 @@ it may have ended, and come to the system, only after it was read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from calibrate.errors import BadInput
+from calibrate.ingest.base import Rejected, Row
+from calibrate.ingest.systems.base import Page
+
+T = TypeVar("T")
+Rows = list[Row | Rejected]
 
 FIRST, SHORTEST, LONGEST = timedelta(hours=1), timedelta(milliseconds=1), timedelta(days=3650)
 FEW = 200  # items in a slice; with fewer, the next one is longer
+MOST = 5_000  # items in a slice that holds traces; with more, it is read in two
 
 
 class Slices:
@@ -104,3 +110,38 @@ def _moment(cursor: Mapping[str, Any], name: str) -> datetime:
     except (KeyError, TypeError, ValueError):
         raise BadInput(f"the cursor of this pull cannot be read ({name}): begin anew with --restart") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def pages_of(
+    slices: Slices,
+    place: dict[str, Any],
+    read: Callable[[datetime, datetime, int | None], list[T] | None],
+    convert: Callable[[list[T], datetime, datetime], tuple[Rows, int]],
+) -> Iterator[Page]:
+    """Yield a page for each slice of traces.
+
+    Parameters
+    ----------
+    slices : Slices
+    place : dict of str to any
+        Where the pull is; its `traces` follows the slices.
+    read : callable
+        Reads what lies between two moments; None where that is more than the number that it is given.
+    convert : callable
+        Makes rows of what was read, and counts the traces that are still running.
+
+    Returns
+    -------
+    iterator of Page
+    """
+    for begin, end in slices:
+        items = read(begin, end, MOST)
+        if items is None:
+            if slices.halve():
+                continue
+            items = read(begin, end, None) or []
+        rows, running = convert(items, begin, end)
+        slices.read(end, len(items))
+        place["traces"] = slices.cursor
+        left_out = {"traces that are still running": running} if running else {}
+        yield Page(rows, cursor=dict(place), share=slices.share, left_out=left_out)

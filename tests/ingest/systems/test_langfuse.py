@@ -20,7 +20,7 @@ from calibrate.ingest.base import Rejected, Row
 from calibrate.ingest.formats import read
 from calibrate.ingest.labels.base import Parsed
 from calibrate.ingest.record import build
-from calibrate.ingest.systems import langfuse, open_annotator, open_source, patience
+from calibrate.ingest.systems import langfuse, open_annotator, open_source, patience, slices
 from calibrate.ingest.systems.base import Note, NoteScore, Page, PullRequest
 from calibrate.types import Record
 from db import open_store
@@ -211,7 +211,7 @@ def test_a_trace_that_is_still_running_comes_with_the_next_pull(api, request_of)
 
 
 def test_a_full_slice_is_halved(api, request_of, monkeypatch):
-    monkeypatch.setattr(langfuse, "MOST", 20)
+    monkeypatch.setattr(slices, "MOST", 20)
     for n in range(1, 41):
         api.observations += rag(n, begins=10 + n * 0.8, lasts=0.4)
     pages = list(open_source("langfuse", request_of).fetch(SINCE, None))

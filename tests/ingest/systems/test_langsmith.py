@@ -20,7 +20,7 @@ from calibrate.ingest.base import Rejected, Row
 from calibrate.ingest.formats import read
 from calibrate.ingest.labels.base import Parsed
 from calibrate.ingest.record import build
-from calibrate.ingest.systems import langsmith, open_annotator, open_source
+from calibrate.ingest.systems import langsmith, open_annotator, open_source, slices
 from calibrate.ingest.systems.base import Note, NoteScore, Page, PullRequest
 from calibrate.types import Record
 
@@ -121,7 +121,7 @@ def test_an_interrupted_pull_goes_on_and_a_further_one_adds_nothing(request_of):
 
 
 def test_a_full_slice_is_halved(api, request_of, server, monkeypatch):
-    monkeypatch.setattr(langsmith, "MOST", 6)
+    monkeypatch.setattr(slices, "MOST", 6)
     slow = replace(request_of, now=lambda: datetime(2026, 3, 3, 13, tzinfo=UTC))
     pages = list(open_source("langsmith", slow).fetch(datetime(2026, 3, 1, tzinfo=UTC), None))
     assert sorted(ids(pages)) == sorted(ANSWERS)

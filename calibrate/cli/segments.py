@@ -20,6 +20,7 @@ from calibrate.report.sentences.certification import certified_segments
 from calibrate.report.tables import column
 from calibrate.report.tables.segments import COLUMNS
 from calibrate.stats.choosing.policy import parse
+from calibrate.stats.segments.choosing import POLICIES
 from calibrate.stats.segments.rivals import Gain
 from calibrate.types import Interval
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
@@ -55,7 +56,7 @@ class SegmentsDocument:
 def run(args: Namespace) -> Answer:
     store = open_store(args)
     data = load_labelled(store, args)
-    policy = parse(args.policy)
+    policy = parse(args.policy, POLICIES)
     if data.sweep.missing:
         raise BadInput(f"{data.config.name}: {figures.missing(data.sweep, waiting=data.waiting)}")
     segmented = step.segment_labels(store, data, policy, by=args.by)

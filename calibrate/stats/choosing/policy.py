@@ -61,13 +61,15 @@ _EXAMPLES = {
 }
 
 
-def parse(text: str) -> Policy:
+def parse(text: str, policies: str = POLICIES) -> Policy:
     """The policy a user wrote, like one of POLICIES.
 
     Parameters
     ----------
     text : str
         As typed: "precision>=0.7", "f1", "cost:fa=1,miss=20", "manual:0.42".
+    policies : str
+        Those that an error names.
 
     Returns
     -------
@@ -83,7 +85,7 @@ def parse(text: str) -> Policy:
     for form, read in _FORMS.items():
         if match := re.fullmatch(form, compact):
             return read(text, *match.groups())
-    raise BadInput(f"no policy {text!r}: write one of {POLICIES}")
+    raise BadInput(f"no policy {text!r}: write one of {policies}")
 
 
 def _bare(_: str, kind: Literal["elbow", "manual"]) -> Policy:
@@ -97,8 +99,11 @@ def _by_hand(text: str, digits: str) -> Policy:
 def _target(text: str, kind: Literal["precision", "recall"], digits: str) -> Policy:
     value = _number(digits, text, kind)
     if not 0 < value <= 1:
-        hint = f": write {kind}>={value / 100:g} for {value:g}%" if 1 < value <= 100 else ""
-        raise BadInput(f"policy {text!r} asks for a {kind} of {value:g}; it must be above 0 and at most 1{hint}")
+        # Below 2 it is no share in percent that anybody asks for, but a slip.
+        remedy = f"{kind}>={value / 100:g} for {value:g}%" if 2 <= value <= 100 else f"a share, like {_EXAMPLES[kind]}"
+        raise BadInput(
+            f"policy {text!r} asks for a {kind} of {value:g}; it must be above 0 and at most 1: write {remedy}"
+        )
     return Policy(kind, value)
 
 

@@ -19,6 +19,7 @@ from calibrate.stats.segments.rows import SegmentRows
 from calibrate.stats.sweep.design import Bools, Floats
 
 KINDS = ("precision", "recall", "f-beta", "cost")
+POLICIES = ", ".join(("precision>=0.7", "recall>=0.9", "f1", "f-beta:BETA or cost:fa=1,miss=20"))
 FEWEST = 2  # segments with enough labels
 RESAMPLES = 1000
 
@@ -115,7 +116,4 @@ def check_policy(policy: Policy) -> None:
         For a budget of alerts, the elbow and a threshold set by hand.
     """
     if policy.kind not in KINDS:
-        raise BadInput(
-            f"the policy {policy} has no thresholds per segment: take precision>=0.7, recall>=0.9, f1, "
-            "f-beta:BETA or cost:fa=1,miss=20"
-        )
+        raise BadInput(f"the policy {policy} has no thresholds per segment: take {POLICIES}")

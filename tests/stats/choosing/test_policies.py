@@ -72,6 +72,7 @@ def test_policies_are_read_and_written(text: str, policy: Policy, canonical: str
         ("precision>=0", "above 0 and at most 1"),
         ("precision>=-0.2", "above 0 and at most 1"),
         ("precision>=70", "write precision>=0.7 for 70%"),
+        ("precision>=1.7", "write a share, like precision>=0.7"),
         ("manual:inf", "is no number"),
     ],
 )

@@ -83,6 +83,8 @@ def test_the_verb_that_saved_nothing_fails_and_names_the_command_for_one_thresho
     store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(store, {"chat": 0.0, "search": 0.0})
+    assert main(["segments", ABOVE, "--by", "operation", "--policy", "most", "--store", store.url]) == 2
+    assert "alerts" not in capsys.readouterr().err  # as the help, it names those with thresholds per segment
     keep_sample(store, ["all"] * 400, {"all": 400}, name="week 1")
     given = ["--policy", "recall>=0.5", "--sample", "week 1"]
     assert main(["segments", ABOVE, "--by", "operation", *given, "--save", "--store", store.url]) == 1

@@ -155,6 +155,7 @@ def play(folder: Path) -> dict[str, str]:
     run("detectors")
     run("models")
     run("models", "verify")
+    run("models", "catalogue")
     run("baselines", "fit")
     run("baselines")
     with mock.patch.dict(os.environ, {"TOUCHSTONE_CHAT_URL": "http://localhost:9", "TOUCHSTONE_CHAT_MODEL": "m"}):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -19,7 +20,16 @@ FEWEST_REPLICATIONS, FEWEST_LABELS = 50, 100
 EXPLANATION = """\
 Violations: certified (or bounded, or measured) thresholds whose true precision is below the target of 0.70. Recall: the
 share of what the best threshold with a precision of 0.70 would find, 0 where nothing was certified; cells in which that
-threshold flags fewer than 100 fresh traces are left out. ± is the Monte Carlo standard error."""
+threshold flags fewer than 100 fresh traces are left out."""
+ERROR = "± is the Monte Carlo standard error."
+PROMISES = {
+    "drift": ("drifting", "part"),
+    "gate": ("gating", "part"),
+    "segments": ("segments", "cell"),
+    "align": ("aligning", "part"),
+    "learn": ("learning", "world"),
+}
+"""By option: the module of calibrate.simulate that measures it, and what its progress counts."""
 
 
 def run(args: Namespace) -> Answer:
@@ -32,75 +42,20 @@ def run(args: Namespace) -> Answer:
         raise BadInput(f"{args.labels} labels are too few for both stages: ask for at least {FEWEST_LABELS}")
     if args.seed is not None and args.seed < 0:
         raise BadInput(f"--seed {args.seed}: a seed is 0 or more")
-    if args.drift:
-        return _drift(args)
-    if args.gate:
-        return _gate(args)
-    if args.segments:
-        return _segments(args)
-    if args.align:
-        return _align(args)
-    if args.learn:
-        return _learn(args)
-    from calibrate.simulate.targets import SEED, measure
-
-    seed = SEED if args.seed is None else args.seed
-    with progress(args, "simulating", "scenario") as advance:
-        report = measure(args.replications, seed=seed, labels=args.labels, on_progress=advance)
-    head = f"{numbers.count(report.replications, 'replication')}, {args.labels} labels, seed {report.seed}"
-    return Answer(report, f"{head}\n\n{targets(report.rows)}\n\n{EXPLANATION}")
-
-
-def _drift(args: Namespace) -> Answer:
-    from calibrate.simulate.drifting import SEED, measure
-
-    seed = SEED if args.seed is None else args.seed
-    with progress(args, "simulating", "part") as advance:
-        report = measure(args.replications, seed=seed, on_progress=advance)
-    head = f"{numbers.count(report.replications, 'replication')}, seed {report.seed}"
-    return Answer(report, f"{head}\n\n{targets(report.rows)}\n\n± is the Monte Carlo standard error.")
-
-
-def _gate(args: Namespace) -> Answer:
-    from calibrate.simulate.gating import SEED, measure
-
-    seed = SEED if args.seed is None else args.seed
-    with progress(args, "simulating", "part") as advance:
-        report = measure(args.replications, seed=seed, on_progress=advance)
-    head = f"{numbers.count(report.replications, 'replication')}, seed {report.seed}"
-    return Answer(report, f"{head}\n\n{targets(report.rows)}\n\n± is the Monte Carlo standard error.")
-
-
-def _segments(args: Namespace) -> Answer:
-    from calibrate.simulate.segments import SEED, measure
-
-    seed = SEED if args.seed is None else args.seed
-    with progress(args, "simulating", "cell") as advance:
-        report = measure(args.replications, seed=seed, on_progress=advance)
-    head = f"{numbers.count(report.replications, 'replication')}, seed {report.seed}"
-    worst = [f"{row.name.strip()}: {row.where}" for row in report.rows if row.met is not None]
-    lines = [head, "", targets(report.rows), "", *worst, "± is the Monte Carlo standard error."]
+    option = next((option for option in PROMISES if getattr(args, option)), "")
+    module, part = PROMISES.get(option, ("targets", "scenario"))
+    simulation = importlib.import_module(f"calibrate.simulate.{module}")  # light verbs do without numpy
+    seed = simulation.SEED if args.seed is None else args.seed
+    labels = {} if option else {"labels": args.labels}
+    with progress(args, "simulating", part) as advance:
+        report = simulation.measure(args.replications, seed=seed, on_progress=advance, **labels)
+    about = "" if option else f", {args.labels} labels"
+    lines = [f"{numbers.count(report.replications, 'replication')}{about}, seed {report.seed}", ""]
+    lines += [targets(report.rows), ""]
+    if option == "segments":
+        lines += [f"{row.name.strip()}: {row.where}" for row in report.rows if row.met is not None]
+    lines.append(ERROR if option else f"{EXPLANATION} {ERROR}")
     return Answer(report, "\n".join(lines))
-
-
-def _align(args: Namespace) -> Answer:
-    from calibrate.simulate.aligning import SEED, measure
-
-    seed = SEED if args.seed is None else args.seed
-    with progress(args, "simulating", "part") as advance:
-        report = measure(args.replications, seed=seed, on_progress=advance)
-    head = f"{numbers.count(report.replications, 'replication')}, seed {report.seed}"
-    return Answer(report, f"{head}\n\n{targets(report.rows)}\n\n± is the Monte Carlo standard error.")
-
-
-def _learn(args: Namespace) -> Answer:
-    from calibrate.simulate.learning import SEED, measure
-
-    seed = SEED if args.seed is None else args.seed
-    with progress(args, "simulating", "world") as advance:
-        report = measure(args.replications, seed=seed, on_progress=advance)
-    head = f"{numbers.count(report.replications, 'replication')}, seed {report.seed}"
-    return Answer(report, f"{head}\n\n{targets(report.rows)}\n\n± is the Monte Carlo standard error.")
 
 
 def targets(rows: Sequence[Row]) -> str:

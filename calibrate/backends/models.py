@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from calibrate import registry
 from calibrate.backends import catalogue, hub, weights
 from calibrate.backends.chat import chat
 from calibrate.backends.embedding.model import PACKAGED, PACKAGED_SHA256, Embedder, embedder
-from calibrate.backends.inference import files
-from calibrate.backends.nli.model import Nli, nli
+from calibrate.backends.grounding.choice import Wanted, grounder, span_finder
+from calibrate.backends.inference import Classifier, files
+from calibrate.backends.nli.model import nli
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput, TouchstoneError
 
-Kind = Literal["embedder", "nli", "chat"]
+Kind = Literal["embedder", "nli", "grounded", "grounded_spans", "chat"]
 Status = Literal["ready", "missing"]
-KINDS: tuple[Kind, ...] = ("embedder", "nli", "chat")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +68,27 @@ def list_models() -> list[Model]:
 
 
 def _backend_of(kind: Kind) -> _Backend:
-    return embedder() if kind == "embedder" else nli() if kind == "nli" else chat()
+    of_kind: Mapping[Kind, Callable[[], _Backend]] = {
+        "embedder": embedder,
+        "nli": nli,
+        "grounded": lambda: grounder(Wanted()),
+        "grounded_spans": lambda: span_finder(Wanted(), "en"),
+        "chat": chat,
+    }
+    return of_kind[kind]()
 
 
 def _describe_model(kind: Kind, detectors: Sequence[Detector]) -> Model:
     backend = _backend_of(kind)
     why = backend.unavailable()
-    folder = backend.directory() if isinstance(backend, (Embedder, Nli)) else None
+    folder = backend.directory() if isinstance(backend, (Embedder, Classifier)) else None
     status: Status = "ready" if why is None else "missing"
     pullable = why is not None and folder is None and kind == "nli" and hub.is_id(backend.model)
     revision = backend.revision()
     used_by = tuple(detector.name for detector in detectors if revision in detector.revision().split("+"))
     size = sum(path.stat().st_size for path in _weights(folder)) if folder else None
     name = backend.model or "(none set)"
-    exported = backend.exported() if isinstance(backend, Nli) else None
+    exported = backend.exported() if isinstance(backend, Classifier) else None
     onnx = exported.path if exported else None
     return Model(kind, name, status, why, size, revision if why is None else None, folder, used_by, pullable, onnx)
 
@@ -98,7 +106,7 @@ def verify() -> list[Check]:
     checks: list[Check] = []
     for kind in KINDS:
         backend = _backend_of(kind)
-        if not isinstance(backend, (Embedder, Nli)) or (folder := backend.directory()) is None:
+        if not isinstance(backend, (Embedder, Classifier)) or (folder := backend.directory()) is None:
             continue
         for path in sorted({*_weights(folder), *(path for path in folder.glob("*.json"))}):
             digest = weights.digest(path.resolve())
@@ -106,7 +114,7 @@ def verify() -> list[Check]:
             if backend.model == PACKAGED and path.name == "model.safetensors":
                 intact = digest == PACKAGED_SHA256
             checks.append(Check(backend.model, path, digest, intact))
-        if isinstance(backend, Nli) and (exported := backend.exported()) is not None:
+        if isinstance(backend, Classifier) and (exported := backend.exported()) is not None:
             checks += [
                 Check(backend.model, path, weights.digest(path), weights.digest(path) == expected)
                 for path, expected in exported.digests().items()

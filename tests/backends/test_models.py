@@ -146,7 +146,7 @@ def test_a_directory_has_nothing_to_compare_with(
 def test_every_kind_is_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
     code, answer = call(capsys, "list")
     assert code == 0
-    assert [one["kind"] for one in answer["models"]] == ["embedder", "nli", "chat"]
+    assert [one["kind"] for one in answer["models"]] == ["embedder", "nli", "grounded", "grounded_spans", "chat"]
     assert all(one["status"] in ("ready", "missing") for one in answer["models"])
     assert all(bool(one["how"]) is (one["status"] != "ready") for one in answer["models"])
 

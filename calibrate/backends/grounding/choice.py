@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from calibrate.backends import catalogue, weights
+from calibrate.backends import catalogue, hub, weights
 from calibrate.backends.grounding.first_token import FirstTokenGrounder
 from calibrate.backends.grounding.grounder import Grounder
 from calibrate.backends.grounding.hhem import HhemGrounder
@@ -37,25 +37,25 @@ class Wanted:
 
 def grounder(wanted: Wanted) -> Grounder:
     """Get the process's model that judges pairs."""
-    resolved, name = _resolve(wanted, PAIR_VARIABLE, "grounded")
+    resolved, name, commit = _resolve(wanted, PAIR_VARIABLE, "grounded")
     template = resolved.template if resolved.template != AUTO else _recognise(resolved.model)
-    return _grounders(resolved.model, template, resolved.labels, resolved.window, name)
+    return _grounders(resolved.model, template, resolved.labels, resolved.window, name, commit)
 
 
 def span_finder(wanted: Wanted, language: Language) -> SpanFinder:
     """Get the process's model that marks spans."""
-    resolved, name = _resolve(wanted, SPAN_VARIABLE, "grounded_spans")
+    resolved, name, commit = _resolve(wanted, SPAN_VARIABLE, "grounded_spans")
     layout: Layout = "pair" if resolved.template == "pair" else "lettucedetect"
-    return _finders(resolved.model, layout, language, resolved.labels, resolved.window, name)
+    return _finders(resolved.model, layout, language, resolved.labels, resolved.window, name, commit)
 
 
-def _resolve(wanted: Wanted, variable: str, adapter: catalogue.Adapter) -> tuple[Wanted, str]:
-    """Fill in what the parameters leave open, and say what the team calls the model: a name (or a hub id) of the
-    catalogue brings its hub id, layout, labels and window."""
+def _resolve(wanted: Wanted, variable: str, adapter: catalogue.Adapter) -> tuple[Wanted, str, str]:
+    """Fill in what the parameters leave open, and say what the team calls the model and at which commit it is read: a
+    name (or a hub id) of the catalogue brings its hub id, layout, labels, window and commit."""
     name = wanted.model if wanted.model not in (DEFAULT, "") else os.environ.get(variable, "").strip()
     listed = catalogue.entry(name) or next((entry for entry in catalogue.entries() if name and entry.hub == name), None)
     if listed is None or listed.adapter != adapter or Path(name).expanduser().is_dir():
-        return replace(wanted, model=name), name
+        return replace(wanted, model=name), name, hub.MAIN
     return (
         Wanted(
             listed.hub,
@@ -64,6 +64,7 @@ def _resolve(wanted: Wanted, variable: str, adapter: catalogue.Adapter) -> tuple
             wanted.window or listed.window,
         ),
         listed.name,
+        listed.revision,
     )
 
 
@@ -82,12 +83,14 @@ def _recognise(model: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _grounders(model: str, template: str, labels: str, window: int, name: str) -> Grounder:
+def _grounders(model: str, template: str, labels: str, window: int, name: str, commit: str) -> Grounder:
     kinds = {"hhem": HhemGrounder, "minicheck-t5": FirstTokenGrounder}
     kind = kinds.get(template, Grounder)
-    return kind(model, TEMPLATES[template], parse_map(labels), window or None, name)
+    return kind(model, TEMPLATES[template], parse_map(labels), window or None, name, commit)
 
 
 @lru_cache(maxsize=4)
-def _finders(model: str, layout: Layout, language: Language, labels: str, window: int, name: str) -> SpanFinder:
-    return SpanFinder(model, Prompt(layout, language), parse_map(labels), window or None, name)
+def _finders(
+    model: str, layout: Layout, language: Language, labels: str, window: int, name: str, commit: str
+) -> SpanFinder:
+    return SpanFinder(model, Prompt(layout, language), parse_map(labels), window or None, name, commit)

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from calibrate.backends import hub
 from calibrate.backends.embedding.passages import Window
 from calibrate.backends.grounding.labels import Reading, read_labels
 from calibrate.backends.grounding.templates import Template
@@ -52,8 +53,9 @@ class Grounder(Classifier):
         labels: Mapping[str, bool] | None = None,
         window: int | None = None,
         name: str = "",
+        commit: str = hub.MAIN,
     ) -> None:
-        super().__init__(model)
+        super().__init__(model, commit)
         self.name = name or model
         self.template = template
         self._labels = labels or {}

@@ -48,8 +48,8 @@ class Classifier:
     kind: ClassVar[str] = "model"
     most_tokens: ClassVar[int] = files.MAX_TOKENS
 
-    def __init__(self, model: str) -> None:
-        self.model = model
+    def __init__(self, model: str, commit: str = hub.MAIN) -> None:
+        self.model, self.commit = model, commit
         self._network: network.Network | None = None
         self._failure: str | None = None  # why it cannot be exported
         self._tokenizer: Any = None
@@ -61,7 +61,7 @@ class Classifier:
 
     def directory(self) -> Path | None:
         """The directory of the model's files, or None if they are missing."""
-        return weights.directory(self.model)
+        return weights.directory(self.model, self.commit)
 
     def explain_missing(self) -> str:
         """Say that the model is missing, and the remedy."""

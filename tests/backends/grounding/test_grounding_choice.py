@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,20 @@ def test_a_model_that_is_served_elsewhere_names_its_detector(name: str, cache: P
     listed = catalogue.entry(name)
     assert listed is not None
     assert listed.adapter in (grounder(Wanted(name)).unavailable() or "")
+
+
+def test_a_pinned_commit_is_read_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a hub's cache has of a model: a later state under its branch, and the state that the catalogue names."""
+    pinned, later = "a" * 40, "b" * 40
+    pairs = next(entry for entry in LOADED if entry.adapter == "grounded")
+    listed = replace(pairs, name="ours", hub="team/ours", revision=pinned)
+    monkeypatch.setattr(catalogue, "entry", lambda name: listed if name == "ours" else None)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
+    cache = tmp_path / "hub" / "models--team--ours"
+    for commit in (later, pinned):
+        (cache / "snapshots" / commit).mkdir(parents=True)
+    (cache / "refs").mkdir()
+    (cache / "refs" / "main").write_text(later)
+    assert grounder(Wanted(model="ours")).directory() == cache / "snapshots" / pinned
+    assert grounder(Wanted(model="team/ours")).directory() == cache / "snapshots" / later

@@ -51,7 +51,7 @@ class Classifier:
     def __init__(self, model: str, commit: str = hub.MAIN) -> None:
         self.model, self.commit = model, commit
         self._network: network.Network | None = None
-        self._failure: str | None = None  # why it cannot be exported
+        self._failure: tuple[str, str] | None = None  # the revision that cannot be loaded or exported, and why
         self._tokenizer: Any = None
         self._limit = 0
         self._lock = threading.RLock()  # tokenizers are not safe between threads
@@ -90,7 +90,9 @@ class Classifier:
             if importlib.util.find_spec(package) is None:
                 other = " (or set TOUCHSTONE_INFERENCE to torch)" if setting != "torch" and not is_onnx else ""
                 return f"the package {package} is missing; install it with `pip install {package}`{other}"
-        return self._failure or device.problem(uses_torch=exported is None and not is_onnx)
+        if self._failure is not None and self._failure[0] == self.revision():  # files that were mended since are tried
+            return self._failure[1]
+        return device.problem(uses_torch=exported is None and not is_onnx)
 
     def revision(self) -> str:
         """The model's name and the start of a digest of weights, configuration and tokenizer; part of every cache key.
@@ -158,17 +160,22 @@ class Classifier:
             if files.is_onnx(weight_files):
                 return network.run_onnx(next(path for path in weight_files if path.suffix == ".onnx"))
             return network.run_torch(self.build(folder), self.compute)
-        except (Unavailable, BadInput):
+        except BadInput:
+            raise
+        except Unavailable as error:
+            self._remember(str(error))
             raise
         except Exception as error:
-            raise Unavailable(f"the model in {folder} cannot be loaded: {files.shorten(error)}") from error
+            why = f"the model in {folder} cannot be loaded: {files.shorten(error)}"
+            self._remember(why)
+            raise Unavailable(why) from error
+
+    def _remember(self, why: str) -> None:
+        """Keep why it failed, so that it is not tried again for every trace."""
+        self._failure = (self.revision(), why)
 
     def _prepare(self, exported: export.Export) -> Path:
-        try:
-            return export.prepare(exported, lambda: self.build(exported.source), self.compute, self._samples)
-        except Unavailable as error:
-            self._failure = str(error)  # an export is not tried again for every trace
-            raise
+        return export.prepare(exported, lambda: self.build(exported.source), self.compute, self._samples)
 
     def _samples(self) -> list[network.Inputs]:
         """Padded inputs on which an export is compared with torch: some short ones together, and a long one."""
@@ -187,7 +194,11 @@ class Classifier:
         with self._lock:
             if self._tokenizer is None:
                 folder = self.require()
-                tokenizer = files.load_tokenizer(folder)
+                try:
+                    tokenizer = files.load_tokenizer(folder)
+                except Unavailable as error:
+                    self._remember(str(error))
+                    raise
                 config = files.configuration(folder)
                 self._limit = files.limit(config, tokenizer.model_max_length, most=self.most_tokens)
                 self._tokenizer = tokenizer

@@ -72,6 +72,7 @@ def test_from_two_operations_to_a_recheck_of_one(own: App, visit: Callable[[str]
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Save thresholds per segment").click()
     page.get_by_text("Saved with thresholds per segment").wait_for()
+    page.get_by_role("textbox", name="Why shall they be saved all the same?").wait_for(state="detached")
     saved = own.store.points.latest()[ABOVE].data.segments
     assert saved is not None
     assert set(saved.thresholds) == set(SHIFT)

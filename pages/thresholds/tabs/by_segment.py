@@ -63,22 +63,22 @@ def _offer(store: Store, data: evidence.Evidence, segmented: step.Segmented, sta
     if not segmented.offered:
         return
     saved = store.points.latest().get(data.config.name)
+    if saved is not None and saved.config_id == data.config.id and saved.data.segments == segmented.segments:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(":material/check: Saved with thresholds per segment", width="content")
+            st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
+        return
     reason = ""
     if state is not None and state.known_bad:
         st.warning(plain(states.in_short(state), 400), icon=":material/block:")
         reason = st.text_input("Why shall they be saved all the same?", key="segments_reason")
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if saved is not None and saved.config_id == data.config.id and saved.data.segments == segmented.segments:
-            st.markdown(":material/check: Saved with thresholds per segment", width="content")
-            st.page_link(shell.page("release"), label="Release it", icon=":material/verified:")
-        else:
-            st.button(
-                "Save thresholds per segment",
-                icon=":material/bookmark_add:",
-                on_click=_save,
-                args=(store, data, segmented, state, reason),
-                disabled=state is None or (state.known_bad and not reason.strip()),
-            )
+    st.button(
+        "Save thresholds per segment",
+        icon=":material/bookmark_add:",
+        on_click=_save,
+        args=(store, data, segmented, state, reason),
+        disabled=state is None or (state.known_bad and not reason.strip()),
+    )
 
 
 @shell.cached_read("Fitting thresholds per segment …", *shell.EVIDENCE, "rechecks")

@@ -87,9 +87,10 @@ def _show_prompt(store: Store, name: str, sample: str | None) -> None:
     st.markdown(plain(f"{sentences.holds(proposed)}. {sentences.too_long(proposed) or ''}"))
     stored = comparison.newest_comparison(store, name, after=proposed.after)
     if stored is None:
-        st.caption("Not compared with the present prompt yet. In a terminal, with the cost first and with Stop:")
+        st.caption("Not compared with the present prompt yet. In a terminal: first what it costs, then the comparison.")
         of = f" --sample {shlex.quote(sample)}" if sample else ""
-        st.code(f"python -m calibrate align compare {name}{of} --estimate", language=None)
+        compare = f"python -m calibrate align compare {shlex.quote(name)}{of}"
+        st.code(f"{compare} --estimate\n{compare}", language=None)
     else:
         compared = comparison.read_comparison(stored)
         st.markdown(f"**{sentences.verdict(compared)}**")

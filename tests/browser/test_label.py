@@ -245,7 +245,8 @@ def test_the_split_and_the_size_of_the_texts_last(app: Any, visit: Any) -> None:
     page.mouse.move(box["x"] + box["width"] - 205, box["y"] + box["height"] - 5, steps=5)
     page.mouse.up()
     page.get_by_role("button", name="A+").click()
-    until(page, lambda: 0.25 < share() < 0.45)
+    drawn = "document.querySelector('.answer-pane').style.width"  # The browser's own, until the page takes it over.
+    until(page, lambda: not page.evaluate(drawn) and 0.25 < share() < 0.45)
     narrower = share()
     page.keyboard.press("a")
     page.locator("article.card[data-trace=split-1]").wait_for()

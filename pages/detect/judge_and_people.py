@@ -84,7 +84,7 @@ def _show_prompt(store: Store, name: str, sample: str | None) -> None:
     except TouchstoneError as error:
         shell.show_error(error)
         return
-    st.markdown(plain(f"{sentences.holds(proposed)}. {sentences.too_long(proposed) or ''}"))
+    st.markdown(plain(f"It holds {sentences.holds(proposed)}. {sentences.too_long(proposed) or ''}"))
     stored = comparison.newest_comparison(store, name, after=proposed.after)
     if stored is None:
         st.caption("Not compared with the present prompt yet. In a terminal: first what it costs, then the comparison.")
@@ -103,6 +103,7 @@ def _show_prompt(store: Store, name: str, sample: str | None) -> None:
 
 def _save(store: Store, proposed: proposal.Proposal) -> None:
     saving.save(store, proposed, by=shell.user(), now=shell.now())
+    st.toast("The prompt is saved. The scores so far are of the one before: run the judge again.")
 
 
 @shell.cached_read("Putting judge and people side by side …", *shell.EVIDENCE, "team", "guides", entries=20)

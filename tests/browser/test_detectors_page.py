@@ -213,3 +213,27 @@ def test_a_hostile_trace_stays_out_of_the_reasons(own: App, page: Any) -> None:
     at(page, own, "bleu")
     page.get_by_text("Not scored: <img src=x onerror=alert(1)> ![x](http://evil.example/p.png) (25)").wait_for()
     assert page.locator("img[src*=evil], img[src=x]").count() == 0
+
+
+def test_a_judge_stands_beside_people_and_its_prompt_is_made_from_labels(own: App, page: Any) -> None:
+    """The judge says NO to every answer: people call 16 of 24 clean. The saved prompt needs other scores."""
+    name = f"prompts/{JUDGE}.txt"
+    detect.work(own.store, run_id=detect.queue(own.store, [JUDGE], {"sample": SAMPLE}).id)
+    at(page, own, JUDGE)
+    page.get_by_text("Judge and people", exact=True).click()
+    page.get_by_text("On 16 of 24 labels the judge is on the other side than people.").wait_for()
+    page.get_by_text("img src=x onerror=alert(1)>").first.wait_for()
+    assert page.locator("img[src=x]").count() == 0
+    page.get_by_text("Propose a new one", exact=True).click()
+    page.get_by_text(f"python -m calibrate align compare {JUDGE} --sample {SAMPLE}").first.wait_for()
+    settled(page)
+    press(page, "The prompt, and saving it")
+    page.get_by_text("out of calibration for good").wait_for()
+    press(page, "Save this prompt")
+    page.get_by_text("The prompt is saved.").wait_for()
+    settled(page)
+    page.get_by_text("with another model, prompt or list than now").wait_for()
+    page.get_by_role("button", name="Run over 25 traces").wait_for()
+    (saved,) = own.store.prompt_examples.versions(name)
+    assert (saved.saved_by, saved.set_aside) == ("tester", len(own.store.prompt_examples.set_aside()))
+    assert "Parcel" in own.store.files.current()[name]

@@ -134,6 +134,12 @@ class Decisions(Aggregate):
         names = sorted({name for name, _ in counts})
         return {name: {day: n for (of, day), n in sorted(counts.items()) if of == name} for name in names}
 
+    def last_day(self, *, since: datetime) -> str | None:
+        """The day (UTC) on which the newest decided trace was logged, if that is not before `since`."""
+        decided = select(DecisionRow.trace_pk).where(DecisionRow.trace_pk == TraceRow.id).exists()
+        query = select(day_of(self._engine)).where(decided, *conditions(TraceFilter(since=since, undated=False)))
+        return self._scalar(query.order_by(TraceRow.timestamp.desc()).limit(1))
+
     def flagged(self, where: TraceFilter, *, limit: int) -> list[tuple[str, datetime | None, StoredDecision]]:
         """The newest matching traces that are flagged, by the newest release that looked at each: the trace's own id,
         when it was logged, and the decision. Undated traces come last."""

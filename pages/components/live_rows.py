@@ -138,8 +138,8 @@ def _checked(row: LiveThreshold, now: datetime) -> str:
 
 
 def _sparkline(flags: Mapping[str, int]) -> str:
-    """Thirty bars up to the newest day that has a flag; its numbers are read out, and shown when pointed at."""
-    if not flags:
+    """Thirty bars up to the last day that was decided; its numbers are read out, and shown when pointed at."""
+    if not any(flags.values()):
         return ""
     last = date.fromisoformat(max(flags))
     days = [(last - timedelta(days=back)).isoformat() for back in range(DAYS - 1, -1, -1)]

@@ -135,6 +135,9 @@ def test_flags_of_a_detector_are_those_of_the_newest_release(filled: Store) -> N
         "bleu": {days[1]: 1}, "rouge_l": dict(Counter(days.values())),
     }  # fmt: skip
     assert filled.decisions.flags_per_day(since=NOW + timedelta(days=1)) == {}
+    looked_at = [one.trace.timestamp for pk in (1, 2, 3, 4) if (one := filled.traces.get(pk)) and one.trace.timestamp]
+    assert filled.decisions.last_day(since=min(looked_at)) == max(looked_at).date().isoformat()
+    assert filled.decisions.last_day(since=NOW + timedelta(days=1)) is None
     assert [(trace, row.trace_pk) for trace, _, row in filled.decisions.flagged(TraceFilter(), limit=9)] == [
         ("t1", 1), ("t2", 2),
     ]  # fmt: skip

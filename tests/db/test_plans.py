@@ -97,6 +97,7 @@ READS: dict[str, Callable[[Store], object]] = {
     "decisions.of": lambda s: s.decisions.of(77),
     "decisions.newest": lambda s: s.decisions.newest(PKS),
     "decisions.newest_trace": lambda s: s.decisions.newest_trace(),
+    "decisions.last_day": lambda s: s.decisions.last_day(since=NOW - timedelta(days=30)),
     "decisions.counts": lambda s: s.decisions.counts(1),
     "labels.place": lambda s: s.labels.place(1, "ann"),
     "labels.of_trace": lambda s: s.labels.of_trace(77),

@@ -127,6 +127,8 @@ def flags(row: LiveThreshold) -> str:
         return "no decision here"
     first, last = (date.fromisoformat(day) for day in (min(row.flags), max(row.flags)))
     days, flagged = (last - first).days + 1, sum(row.flags.values())
+    if not flagged:
+        return "none"
     if days == 1:
         return f"{count(flagged)} on one day"
     return (

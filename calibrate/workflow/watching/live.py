@@ -88,10 +88,10 @@ class LiveThreshold:
 
     `strength` is that of the promise, as long as nothing is known against it. `checked_at` is when somebody last looked
     at its precision: at its release, or, `rechecked`, in a recheck; `stale`: longer ago than CHECK_AFTER. `drift` sums
-    up `lines`, the drift report's of this detector. `flags` counts flagged traces by day, of the last MONTH of decided
-    traffic; empty where none is. `changes`: what differs between the detector as it was released and as it would run
-    today. With thresholds per segment, told apart `by` this, a recheck is of one: `segment` is the one to
-    recheck now, None where none can be; the detector was looked at when the last of them was.
+    up `lines`, the drift report's of this detector. `flags` counts flagged traces by day, of the last MONTH of traffic,
+    up to the last day that was decided; empty where none was. `changes`: what differs between the detector as it was
+    released and as it would run today. With thresholds per segment, told apart `by` this, a recheck is of one:
+    `segment` is the one to recheck now, None where none can be; the detector was looked at when the last of them was.
     """
 
     name: str
@@ -211,7 +211,9 @@ class _Builder:
         self.began, self.versions = alike[-1].released_at, {row.version for row in alike}
         self.points = points_of(store, file, until=release.released_at)
         newest = store.traces.summary().last
-        self.flags = store.decisions.flags_per_day(since=newest - MONTH) if newest else {}
+        since = newest - MONTH if newest else self.began
+        self.last_day = store.decisions.last_day(since=since)
+        self.flags = store.decisions.flags_per_day(since=since)
 
     def detector(self, name: str, entry: DetectorEntry, changes: Sequence[str]) -> LiveThreshold:
         rechecks = [recheck for recheck in self.store.rechecks.of(name) if recheck.version in self.versions]
@@ -226,13 +228,17 @@ class _Builder:
             estimate=self._of_recheck(rechecks, self.points.get(name)) or self._of_labels(name, entry, judged),
             checked_at=checked_at, rechecked=checked_at != self.began, stale=self.now - checked_at > CHECK_AFTER,
             under_way=bool(open_ones),
-            lines=tuple(line for line in self.lines if line.detector == name), flags=self.flags.get(name, {}),
+            lines=tuple(line for line in self.lines if line.detector == name), flags=self._flags(name),
             changes=tuple(changes), by=entry.segments.by if entry.segments else None,
         )  # fmt: skip
         if entry.segments is None or row.due != Due.GATE:
             return row
         under_way = traffic_of(open_ones[0])[1] if row.because == Because.UNDER_WAY else None
         return replace(row, segment=under_way or self._find_segment(name, entry.segments, checks))
+
+    def _flags(self, name: str) -> Mapping[str, int]:
+        """By day, up to the last day that was decided: quiet days after the last flag count too."""
+        return ({self.last_day: 0} if self.last_day else {}) | self.flags.get(name, {})
 
     def _last_checks(self, rechecks: Sequence[Recheck], entry: DetectorEntry) -> dict[str | None, datetime]:
         """When each segment was last looked at; of a detector without segments, when it was, as that of None."""
@@ -264,7 +270,7 @@ class _Builder:
         return LiveThreshold(
             name=name, tier="signal" if entry.cuts.page is None else "page", ensemble=True, limit=None, promised=None,
             strength="measured", judged=self.judged.get(name), estimate=estimate, checked_at=self.began,
-            rechecked=False, stale=False, under_way=False, lines=(), flags=self.flags.get(name, {}),
+            rechecked=False, stale=False, under_way=False, lines=(), flags=self._flags(name),
         )  # fmt: skip
 
     def _of_recheck(self, rechecks: Sequence[Recheck], point: SavedPoint | None) -> Estimate | None:

@@ -124,7 +124,9 @@ def test_nothing_is_live_before_a_release(store: Store) -> None:
     ("flags", "text"),
     [
         ({}, "no decision here"),
+        ({"2026-11-20": 0}, "none"),
         ({"2026-11-20": 12}, "12 on one day"),
+        ({"2026-11-01": 6, "2026-11-20": 0}, "6 in 20 days"),
         ({"2026-11-20": 17, "2026-11-23": 20}, "about 9 a day, over 4 days"),
         ({"2026-11-01": 1, "2026-11-10": 2}, "3 in 10 days"),
     ],

@@ -16,7 +16,7 @@ from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected, Row
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.jsonl import raw_rows
-from calibrate.ingest.table import csv_rows, parquet_rows
+from calibrate.ingest.table import csv_rows, list_columns, parquet_rows
 from calibrate.ingest.values import (
     MAX_ID_LENGTH,
     FieldError,
@@ -163,7 +163,7 @@ def _plain(column: str) -> str:
 def _refuse_unless_complete(
     name: str, header: Sequence[str], places: Mapping[str, str], columns: Mapping[str, str]
 ) -> None:
-    listed = ", ".join(repr(visible(column, 60)) for column in header[:20]) + (", …" if len(header) > 20 else "")
+    listed = list_columns(header)
     for field, column in columns.items():
         if column not in header:
             raise BadInput(

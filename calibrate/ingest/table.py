@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -21,6 +21,7 @@ from calibrate.ingest.base import Format, Rejected, Row, attribute_name
 from calibrate.ingest.files import MAX_LINE_BYTES, BadLine, InputFile, Lines
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.ingest.values import FieldError, decode_json, repair
+from calibrate.sanitize import visible
 
 STRUCTURED = frozenset(
     ("sources", "tokens", "alternatives", "samples", "schema", "spans", "attributes", "extra", "scores")
@@ -66,6 +67,11 @@ def csv_rows(file: InputFile) -> Iterator[Row | Rejected]:
             yield Rejected(line, f"the row has {len(cells)} cells, the header {len(header)}")
         else:
             yield Row(line, dict(zip(header, cells, strict=True)), sum(map(len, cells)))
+
+
+def list_columns(header: Sequence[str]) -> str:
+    """List the columns of a table in an error: "'id', 'score'"."""
+    return ", ".join(repr(visible(column, 60)) for column in header[:20]) + (", …" if len(header) > 20 else "")
 
 
 def _read_csv_cells(file: InputFile) -> Iterator[tuple[int, list[str] | FieldError | BadLine]]:

@@ -125,6 +125,20 @@ def test_bad_csv_cells(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        ("id,verdict", "no column 'trace_id'; it has 'id', 'verdict'"),
+        ("trace_id,judged", "no column 'verdict'; it has 'trace_id', 'judged'"),
+    ],
+)
+def test_a_csv_without_a_column_is_refused_once_and_not_line_by_line(tmp_path, header, why):
+    path = tmp_path / "labels.csv"
+    path.write_text(f"{header}\na,clean\nb,clean\n")
+    with pytest.raises(BadInput, match=why):
+        list(read_labels(path))
+
+
 def test_a_file_without_labels(tmp_path):
     path = tmp_path / "labels.jsonl"
     write_labels([], path)

@@ -21,7 +21,7 @@ from calibrate.ingest.labels.jsonl import JSONL
 from calibrate.ingest.labels.label_studio import LABEL_STUDIO
 from calibrate.ingest.labels.offsets import place_spans
 from calibrate.ingest.labels.phoenix import PHOENIX
-from calibrate.ingest.labels.table import CSV
+from calibrate.ingest.labels.table import CSV, refuse_unless_complete
 from calibrate.ingest.values import FieldError
 from calibrate.targets import Kind, replacing
 from calibrate.types import Label, Trace
@@ -64,6 +64,8 @@ def parse_labels(path: str | os.PathLike[str], *, format: str = "auto") -> Itera
             first.append(row)
             if isinstance(row, Row):
                 chosen = chosen or _recognise(row)
+                if kind == "csv" and chosen is CSV:
+                    refuse_unless_complete(file.name, list(row.fields))
                 break
         if not first:
             raise BadInput(f"{file.name} holds no labels")

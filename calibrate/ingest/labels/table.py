@@ -10,10 +10,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
+from calibrate.errors import BadInput
 from calibrate.ingest.base import Row
 from calibrate.ingest.labels.base import LabelFormat, Parsed, Read, Written, rejection
 from calibrate.ingest.labels.fields import build_label, label_fields
-from calibrate.ingest.table import csv_rows
+from calibrate.ingest.table import csv_rows, list_columns
 from calibrate.ingest.values import FieldError, decode_json, expected, repair
 from calibrate.sanitize import FORMULA
 from calibrate.types import Label, Trace
@@ -44,6 +45,16 @@ def parse_cells(cells: Mapping[str, str]) -> dict[str, Any]:
     if "kinds" in fields:
         fields["kinds"] = parse_kinds_cell(fields["kinds"])
     return {name: repair(value).value for name, value in fields.items()}
+
+
+def refuse_unless_complete(name: str, header: Sequence[str]) -> None:
+    """Raise BadInput for a table without a column that every label needs."""
+    columns = {column.lower() for column in header}
+    for needed in ({"trace_id"}, {"verdict", "label"}):
+        if not needed & columns:
+            raise BadInput(
+                f"{name} has no column {max(needed)!r}; it has {list_columns(header)}. Rename the one that holds it"
+            )
 
 
 def _parse_number(cell: str, name: str) -> float:

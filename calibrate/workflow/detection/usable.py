@@ -29,9 +29,9 @@ class Usable:
 
 
 def usable(profile: Profile) -> tuple[Usable, ...]:
-    """Look at every detector, in the order of their titles. What it takes to set one up is not looked at."""
+    """Look at every detector that computes scores, by title. What it takes to set one up is not looked at."""
     rows = []
-    for name in registry.names():
+    for name in registry.installed():
         detector = registry.get(name)
         needs = detector.needs | getattr(detector, "also_needs", frozenset())
         lacks = {

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from calibrate import registry, workspace
 from calibrate.errors import BadInput
+from calibrate.ingest.inspection.profile import Profile
 from calibrate.types import Record, StatedScore, Trace
 from calibrate.workflow.detection.external import Intake, TakenScores, define_external, take_scores
+from calibrate.workflow.detection.usable import usable
 from calibrate.workflow.traces import external_scores
 from calibrate.workflow.traces.external_scores import use_external
 from db import Store, open_store
@@ -202,3 +204,12 @@ def test_the_newest_revision_holds_the_last_import_and_older_ones_never_change(
         assert taken.new + taken.same + taken.changed + taken.differing == len(rows)
     store.close()
     workspace.use(workspace.Workspace())
+
+
+def test_an_external_detector_cannot_run_on_other_traces(traces: Store) -> None:
+    """`import` says how many detectors can run on a file: its preview, without a store, counts the same ones."""
+    profile = Profile(1, {}, {frozenset({"answer"}): 1})
+    before = usable(profile)
+    define_external(traces, NAME, flag_when="below", now=NOW)
+    assert NAME in registry.names()
+    assert usable(profile) == before

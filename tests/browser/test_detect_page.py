@@ -19,7 +19,7 @@ from tests.detectors.scripted import Endpoint
 pytestmark = pytest.mark.browser
 
 JUDGE = "judge_yes_no"
-MANY = 40
+MANY = 200  # at three seconds an answer, more than a busy machine gets through before Stop is pressed
 HOSTILE = "<img src=x onerror=alert(1)> ![x](http://evil.example/p.png) :red[w48]"
 
 

@@ -30,8 +30,9 @@ BY_NAME = {"detectors", "estimate", "why", "unscored", "left_out", "strata", "la
            "unavailable"}  # fmt: skip
 # … each of which holds an object of its own, with keys of ours.
 OF_A_NAME = re.compile(r"(detectors|estimate|inputs|standings|scored|figures|strata|evidence_of|items)\.\*$")
-# None, or an object: whether anything is undecided depends on the week's draw.
-MAY_BE_NONE = {"settled"}
+# None, or an object: whether anything is undecided depends on the week's draw, and whether a rate changed on how many
+# weeks the traces of the last 33 hours fall into, so on the day of the week.
+MAY_BE_NONE = ("settled", "series[].change")
 WORDS = ["parcels", "leave", "our", "warehouse", "before", "noon", "except", "on", "public", "holidays"]
 
 
@@ -39,7 +40,7 @@ def keys(document: Any, place: str = "") -> Iterator[str]:
     """The path of every value. Items of a list share one, and so do values that are keyed by names."""
     if place:
         yield place
-    if place.rpartition(".")[2] in MAY_BE_NONE:
+    if f".{place}".endswith(tuple(f".{name}" for name in MAY_BE_NONE)):
         return
     if isinstance(document, dict):
         for key, value in document.items():

@@ -158,7 +158,7 @@ def _contents(sample_id: int | None, labelled: bool) -> sa.Select[int, str]:
 
 
 def _presence() -> dict[str, sa.Case[int]]:
-    """Whether a trace has each field, 1 or 0; the same answers as `calibrate.detectors.base.missing`."""
+    """Whether a trace has each field, 1 or 0; the same answers as `calibrate.types.Trace.presence`."""
     sources = select(SourceRow.trace_pk).where(SourceRow.trace_pk == TraceRow.id).correlate(TraceRow)
     drawn = select(func.json_array_length(DrawnRow.alternatives)).where(DrawnRow.content_hash == TraceRow.content_hash)
     alternatives = func.coalesce(

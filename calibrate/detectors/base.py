@@ -73,16 +73,7 @@ def missing(needs: frozenset[str], trace: Trace) -> str | None:
     """Name the first need that the trace does not meet, as a reason; None if it meets all. A purged one meets none."""
     if trace.purged_at is not None:
         return PURGED
-    present = {
-        "answer": bool(trace.answer.strip()),
-        "question": bool(trace.question),
-        "retrieved": bool(trace.sources),
-        "sources": any(source.text for source in trace.sources),
-        "context": bool(trace.context_texts),
-        "tokens": bool(trace.tokens),
-        "alternatives": len(trace.alternatives) >= 2,
-        "schema": trace.schema is not None,
-    }
+    present = trace.presence
     words = {"answer": "empty answer", "alternatives": "fewer than two alternatives", "retrieved": "no sources"}
     for need in sorted(needs):
         if not present[need]:

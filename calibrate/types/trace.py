@@ -61,6 +61,21 @@ class Trace:
         texts = tuple([source.text for source in self.sources if source.text])
         return texts or ((self.context,) if self.context else ())
 
+    @property
+    def presence(self) -> dict[str, bool]:
+        """Whether there is each thing that detectors may need, by the names of `Detector.needs` and `also_needs`."""
+        return {
+            "answer": bool(self.answer.strip()),
+            "question": bool(self.question),
+            "retrieved": bool(self.sources),
+            "sources": any(source.text for source in self.sources),
+            "context": bool(self.context_texts),
+            "retrieval_scores": any(source.retrieval_score is not None for source in self.sources),
+            "tokens": bool(self.tokens),
+            "alternatives": len(self.alternatives) >= 2,
+            "schema": self.schema is not None,
+        }
+
     def content_hash(self) -> str:
         """32 hex digits over everything a detector may read. Same content, same score, whatever the trace's id."""
         content: list[Any] = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from calibrate.types import Record, Trace
 
 FIELDS = ("question", "context", "sources", "retrieval_scores", "tokens", "alternatives", "schema")
-"""What detectors read besides the answer, by the names of `Detector.needs` and `also_needs`."""
+"""What is shown of what detectors read besides the answer, by the names of `Trace.presence`."""
 MORE_FIELDS = ("timestamp", "model", "operation", "label")
 
 
@@ -32,32 +32,17 @@ class Profiler:
         self._counts: Counter[tuple[bool, ...]] = Counter()
 
     def add(self, record: Record) -> None:
-        self._counts[_presence(record.trace, bool(record.labels))] += 1
+        trace = record.trace
+        more = trace.timestamp is not None, trace.model is not None, trace.operation is not None, bool(record.labels)
+        self._counts[(*trace.presence.values(), *more)] += 1
 
     def profile(self) -> Profile:
         sets: Counter[frozenset[str]] = Counter()
         for presence, n in self._counts.items():
             sets[frozenset(name for name, is_there in zip(_NAMES, presence, strict=True) if is_there)] += n
-        filled = {name: sum(n for names, n in sets.items() if name in names) for name in _NAMES if name != "answer"}
+        shown = (*FIELDS, *MORE_FIELDS)
+        filled = {name: sum(n for names, n in sets.items() if name in names) for name in shown}
         return Profile(sum(self._counts.values()), filled, sets)
 
 
-_NAMES = ("answer", *FIELDS, *MORE_FIELDS)
-
-
-def _presence(trace: Trace, is_labelled: bool) -> tuple[bool, ...]:
-    """Whether the trace has each field, as `calibrate.detectors.base.missing` tells."""
-    return (
-        bool(trace.answer.strip()),
-        bool(trace.question),
-        bool(trace.context or trace.sources),
-        bool(trace.sources),
-        any(source.retrieval_score is not None for source in trace.sources),
-        bool(trace.tokens),
-        len(trace.alternatives) >= 2,
-        trace.schema is not None,
-        trace.timestamp is not None,
-        trace.model is not None,
-        trace.operation is not None,
-        is_labelled,
-    )
+_NAMES = (*Trace("", "").presence, *MORE_FIELDS)

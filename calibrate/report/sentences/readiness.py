@@ -24,7 +24,7 @@ FIELDS = {
     "retrieval_scores": "the retriever's scores",
     "retrieved": "retrieved passages",
     "schema": "the schema of the answer",
-    "sources": "retrieved passages",
+    "sources": "the texts of retrieved passages",
     "tokens": "log-probabilities of tokens",
 }
 HOW_TO_LOG = {

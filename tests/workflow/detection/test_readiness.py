@@ -16,15 +16,17 @@ from calibrate import registry
 from calibrate.cli import main
 from calibrate.detectors.base import missing
 from calibrate.engines.run import Tally
+from calibrate.ingest.inspection.profile import Profiler
 from calibrate.report.sentences import readiness as sentences
 from calibrate.types import Chosen, Record, Score, Source, Token, Trace, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.detection.readiness import Group, Readiness, Standing, by_cause, by_field, readiness, total_of
+from calibrate.workflow.detection.usable import usable
 from calibrate.workspace import Workspace, using
 from db import Store
 from tests.workflow.making import NOW
 
-NEEDS = ("answer", "question", "sources", "context", "tokens", "alternatives", "schema")
+NEEDS = ("answer", "question", "retrieved", "sources", "context", "tokens", "alternatives", "schema")
 EVERYTHING = {"all": True}
 
 
@@ -41,7 +43,12 @@ def every_kind() -> list[Trace]:
     choices: tuple[tuple[Any, ...], ...] = (
         ("Two years.", " \n\t"),
         (None, "", "How long?"),
-        ((), (Source("1", "Text."),), (Source("1", "Text.", retrieval_score=0.5),)),
+        (
+            (),
+            (Source("1", "Text."),),
+            (Source("1", "Text.", retrieval_score=0.5),),
+            (Source("1", "", retrieval_score=0.5),),
+        ),
         (None, "Text."),
         (None, (), (Token("Two years.", -0.1),)),
         ((), ("One.",), ("One.", "Two.")),
@@ -78,6 +85,24 @@ def test_the_store_counts_the_fields_that_a_run_looks_for(store: Store) -> None:
         assert sum(n for present, n in counted.items() if need in present) == expected, need
     rated = sum(any(s.retrieval_score is not None for s in trace.sources) for trace in kept)
     assert sum(n for present, n in counted.items() if "retrieval_scores" in present) == rated
+
+
+def test_a_file_that_is_not_imported_is_said_to_serve_the_same_detectors(store: Store) -> None:
+    profiler = Profiler()
+    for n, trace in enumerate(every_kind(), 1):
+        profiler.add(Record(n, trace, ()))
+    put(store, every_kind())
+    stored = {row.detector.name: row.lacks for row in readiness(store, EVERYTHING)}
+    before = {row.name: row.lacks for row in usable(profiler.profile())}
+    assert {name: {need: n for need, n in stored[name].items() if n} for name in before} == before
+
+
+def test_passages_of_which_only_scores_are_logged_serve_retrieval_confidence_alone() -> None:
+    profiler = Profiler()
+    profiler.add(Record(1, Trace("t", "Two years.", sources=(Source("1", "", None, 0.9),)), ()))
+    able = {row.name for row in usable(profiler.profile()) if row.able}
+    assert "retrieval_confidence" in able
+    assert able.isdisjoint({"rouge_l", "token_overlap", "nli", "citation_validity"})
 
 
 def test_what_is_said_beforehand_is_what_a_run_scores(store: Store) -> None:

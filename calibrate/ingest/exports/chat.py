@@ -29,7 +29,7 @@ _CLASSES = {
     "ToolMessage": "tool",
     "FunctionMessage": "tool",
 }
-_TEXT_PARTS = frozenset(("text", "output_text", "input_text", "TextBlock"))
+_TEXT_PARTS = frozenset(("text", "output_text", "input_text", "TextBlock", "refusal"))
 _CALL_TYPES = frozenset(("tool_use", "tool_call", "tool-call", "function", "function_call", "functionCall"))
 _RESULT_TYPES = frozenset(("tool_result", "tool-result", "tool_call_response", "function_call_output"))
 _CALL_KEYS = ("tool_calls", "toolCalls", "function_call", "functionCall", "function")
@@ -39,7 +39,7 @@ _ANSWERS = ("output_text", "answer", "output", "response", "completion", "result
 _BESIDE = frozenset(
     (
         "id", "model", "object", "created", "usage", "usage_metadata", "finish_reason", "finishReason", "stop_reason",
-        "tool_calls", "toolCalls", "index", "logprobs", "type", "role", "name", "reasoning", "warnings",
+        "tool_calls", "toolCalls", "index", "logprobs", "type", "role", "name", "reasoning", "warnings", "refusal",
         "providerMetadata", "response_metadata", "additional_kwargs",
     )
 )  # fmt: skip
@@ -248,7 +248,7 @@ def _build(role: str, item: Mapping[str, Any], depth: int, *, named: bool = True
         if low in _SYSTEMS
         else role
     )
-    text = _text(_body(item), depth)
+    text = _text(_body(item), depth) or _text(item.get("refusal"), depth)
     if role == "tool" and not text:
         text = "\n".join(filter(None, (_result(part, depth) for part in _parts(item) if isinstance(part, Mapping))))
     extra = item.get("additional_kwargs")
@@ -282,7 +282,7 @@ def _text(body: Any, depth: int) -> str:
         return ""
     if (kind := _kind(body)) and kind not in _TEXT_PARTS:
         return ""
-    for key in ("text", "content", "parts"):
+    for key in ("text", "content", "parts", "refusal"):
         if body.get(key):
             return _text(body[key], depth - 1)
     return ""

@@ -82,6 +82,9 @@ REPLIES = {
         {"role": "assistant", "parts": [{"type": "text", "content": ANSWERED}], "finish_reason": "stop"}
     ],
     "vercel": {"text": ANSWERED, "finishReason": "stop", "toolCalls": []},
+    "a refusal": {"choices": [{"message": {"role": "assistant", "content": None, "refusal": ANSWERED}}]},
+    "a refusal as a part": {"role": "assistant", "content": [{"type": "refusal", "refusal": ANSWERED}]},
+    "an answer and no refusal": {"content": ANSWERED, "refusal": None},
     "under a name": {"answer": ANSWERED},
     "python": str({"role": "assistant", "text": ANSWERED}),
     "a conversation": {"messages": [{"role": "user", "content": ASKED}, {"role": "assistant", "content": ANSWERED}]},

@@ -13,7 +13,9 @@ from tests.ingest.spans.making import BEGINNING, chat, span
 SECOND = 1_000_000_000
 
 
-def call(scope: str, began: float, ended: float, question: str, *, within: str | None = None, **more: str) -> SpanRecord:
+def call(
+    scope: str, began: float, ended: float, question: str, *, within: str | None = None, **more: str
+) -> SpanRecord:
     times = {"started": BEGINNING + int(began * SECOND), "ended": BEGINNING + int(ended * SECOND)}
     return span(chat("Yes.", question, **more), parent=within or "f" * 16, scope=scope, **times)
 

@@ -207,6 +207,31 @@ def test_an_answer_that_is_json_stays_as_it_is() -> None:
         assert trace_of(span({"touchstone.answer": text})).answer == text
 
 
+PARTS = [{"type": "text", "text": "No."}, {"type": "image_url", "image_url": {"url": "http://x"}}]
+
+
+def test_flattened_content_that_is_the_parts_of_a_message_is_their_text() -> None:
+    flat = {"gen_ai.prompt.0.role": "user", "gen_ai.completion.0.role": "assistant"}
+    trace = trace_of(
+        span(flat | dict.fromkeys(("gen_ai.prompt.0.content", "gen_ai.completion.0.content"), json.dumps(PARTS)))
+    )
+    assert (trace.question, trace.answer) == ("No.", "No.")
+    for text in ('[{"type": "dog", "name": "Rex"}]', '[{"text": "x"}]', "[]"):
+        assert trace_of(span(flat | {"gen_ai.completion.0.content": text})).answer == text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"role": "assistant", "parts": [{"type": "refusal", "refusal": "I cannot help."}]},
+        {"role": "assistant", "parts": [{"type": "refusal", "content": "I cannot help."}]},
+        {"role": "assistant", "content": None, "refusal": "I cannot help."},
+    ],
+)
+def test_a_refusal_is_an_answer(said: dict[str, Any]) -> None:
+    assert trace_of(span(PLAIN | {"gen_ai.output.messages": json.dumps([said])})).answer == "I cannot help."
+
+
 def test_other_choices_are_alternatives() -> None:
     choices = [{"role": "assistant", "parts": [{"type": "text", "content": text}]} for text in "abc"]
     trace = trace_of(span(PLAIN | {"gen_ai.output.messages": json.dumps(choices)}))

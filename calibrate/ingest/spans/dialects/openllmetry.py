@@ -9,7 +9,7 @@ from calibrate.ingest.spans.content import SILENT, SpanContent
 from calibrate.ingest.spans.dialects.base import Holds
 from calibrate.ingest.spans.fields.documents import parse_documents
 from calibrate.ingest.spans.fields.logprobs import parse_tokens, tokens_of_reply
-from calibrate.ingest.spans.fields.messages import last_of_user, messages
+from calibrate.ingest.spans.fields.messages import last_of_user, messages, parts_of
 from calibrate.ingest.spans.fields.values import first_text, parse_json, unflatten
 from calibrate.types import Token
 
@@ -35,9 +35,9 @@ def read(attributes: Mapping[str, Any]) -> SpanContent:
     """Read what the attributes say by this convention."""
     if _MARKS.isdisjoint(attributes):
         return SILENT
-    replies = unflatten(attributes, "gen_ai.completion")
+    replies = _chat(attributes, "gen_ai.completion")
     return SpanContent(
-        question=last_of_user(messages(unflatten(attributes, "gen_ai.prompt"), "user")),
+        question=last_of_user(messages(_chat(attributes, "gen_ai.prompt"), "user")),
         query=_query(attributes),
         answers=tuple([message.text for message in messages(replies, "assistant")]),
         documents=tuple(parse_documents(_documents(attributes))),
@@ -47,13 +47,21 @@ def read(attributes: Mapping[str, Any]) -> SpanContent:
 
 def messages_with_results(attributes: Mapping[str, Any]) -> Any:
     """The messages that may tell the model what tools returned."""
-    return unflatten(attributes, "gen_ai.prompt")
+    return _chat(attributes, "gen_ai.prompt")
 
 
 def result_of_tool(attributes: Mapping[str, Any]) -> Any:
     """What a tool returned, on its own span."""
     output = parse_json(attributes.get("traceloop.entity.output"))
     return output.get("output", output) if isinstance(output, Mapping) else output
+
+
+def _chat(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+    """Rebuild messages: the content of one may be the JSON of its parts."""
+    return [
+        {name: parts_of(value) if name == "content" else value for name, value in message.items()}
+        for message in unflatten(attributes, prefix)
+    ]
 
 
 def _documents(attributes: Mapping[str, Any]) -> Any:

@@ -10,6 +10,12 @@ from calibrate.ingest.spans.content import Document
 from calibrate.ingest.spans.fields.values import first_text, is_list, parse_json
 
 _TOOL_PARTS = ("tool_call_response", "tool_result", "tool-result", "function_call_output", "tool_return")
+_TEXT_PARTS = ("text", "output_text", "input_text", "refusal")
+_OTHER_PARTS = (
+    *("image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file", "document"),
+    *("tool_use", "tool_call", "server_tool_use", "thinking", "redacted_thinking", "reasoning"),
+)
+_PARTS = (*_TEXT_PARTS, *_OTHER_PARTS, *_TOOL_PARTS)
 _RESULTS = ("response", "result", "output", "content", "text", "value")
 
 
@@ -43,6 +49,22 @@ def messages(value: Any, role: str, *, sure: bool = True) -> list[Message]:
     if items and all(isinstance(item, Mapping) and any(key in item for key in keys) for item in items):
         return [message for item in items if (message := _message(item, role)).text.strip()]
     return [Message(role, value)] if isinstance(value, str) and value.strip() and not (sure and items) else []
+
+
+def parts_of(value: Any) -> Any:
+    """Decode a message's content where it is the JSON of its parts; else return it as it is, as structured output is.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    object
+    """
+    decoded = parse_json(value)
+    kinds = [part.get("type") if isinstance(part, Mapping) else None for part in decoded] if is_list(decoded) else []
+    return decoded if kinds and all(kind in _PARTS for kind in kinds) else value
 
 
 def last_of_user(chat: Sequence[Message]) -> str | None:
@@ -127,7 +149,7 @@ def _message(item: Mapping[str, Any], role: str) -> Message:
     if isinstance(inner, Mapping):  # a choice, as the API returns it
         item = inner
     body = item.get("parts", item.get("content", inner))
-    return Message(str(item.get("role") or role), _text(body))
+    return Message(str(item.get("role") or role), _text(body) or _text(item.get("refusal")))
 
 
 def _text(body: Any) -> str:
@@ -141,7 +163,7 @@ def _text(body: Any) -> str:
 
 
 def _part(part: Any) -> str:
-    if not isinstance(part, Mapping) or part.get("type", "text") not in ("text", "output_text", "input_text"):
+    if not isinstance(part, Mapping) or part.get("type", "text") not in _TEXT_PARTS:
         return ""
-    text = part.get("content", part.get("text"))
+    text = next((part[key] for key in ("content", "text", "refusal") if part.get(key) is not None), None)
     return text if isinstance(text, str) else ""

@@ -14,15 +14,18 @@ from opentelemetry import trace
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, get_value
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 
 from calibrate.errors import BadInput, BadThresholds
+from calibrate.ingest.spans.answers import answers_of
 from calibrate.ingest.spans.record import SpanRecord
 from calibrate.runtime import decide
 from calibrate.runtime.otel import Counts, TouchstoneSpanProcessor
+from calibrate.runtime.otel.conversion import record_of
 from calibrate.runtime.otel.worker import OURS
 from calibrate.thresholds import Sampling, write
 from tests.runtime.otel_making import (
@@ -159,6 +162,15 @@ def test_what_a_detector_traces_while_it_scores_is_not_an_answer(monkeypatch: py
     program.span(**chat())
     OURS.reset(token)
     assert program.processor.counts().offered == 1
+
+
+def test_a_trace_knows_its_service_as_one_that_came_by_file_or_receiver_does() -> None:
+    provider = TracerProvider(resource=Resource({"service.name": "shop"}), shutdown_on_exit=False)
+    span = provider.get_tracer("program").start_span("chat", attributes=chat())
+    span.end()
+    assert isinstance(span, ReadableSpan)
+    (answer,) = answers_of([record_of(span)])
+    assert answer.trace.attributes == {"service.name": "shop"}
 
 
 def test_several_answers_of_a_trace_have_a_result_each() -> None:

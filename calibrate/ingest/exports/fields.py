@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from calibrate.ingest.exports.chat import decode
+from calibrate.ingest.spans.logged.chat import decode
 from calibrate.ingest.values import FieldError, name_or_none, utc
 
 MAX_ID = 200

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from calibrate.ingest.exports import chat, content
 from calibrate.ingest.exports.fields import identity, items, mapping, nanoseconds, scalars
 from calibrate.ingest.exports.remarks import Remark
+from calibrate.ingest.spans.logged import chat, content
 from calibrate.ingest.spans.record import SpanRecord
 from calibrate.ingest.values import FieldError, expected
 

@@ -16,15 +16,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from calibrate.ingest.exports import chat, content
 from calibrate.ingest.exports.fields import identity, items, mapping, nanoseconds, scalars
 from calibrate.ingest.exports.remarks import Remark
+from calibrate.ingest.spans.dialects import mlflow as dialect
+from calibrate.ingest.spans.logged import chat, content
 from calibrate.ingest.spans.record import SpanEvent, SpanRecord
 from calibrate.ingest.values import FieldError, expected
 
-MODEL_CALLS, RETRIEVERS = ("CHAT_MODEL", "LLM"), ("RETRIEVER", "RERANKER")
-_INPUTS, _OUTPUTS, _TYPE = "mlflow.spanInputs", "mlflow.spanOutputs", "mlflow.spanType"
-_MODELS = ("mlflow.llm.model", "gen_ai.response.model", "gen_ai.request.model", "model_name", "model")
 _SHARED = {"mlflow.trace.session": "session.id", "mlflow.trace.user": "user.id"}
 _HEX = re.compile("[0-9a-f]{16}|[0-9a-f]{32}")
 _OWN_ID = re.compile("(?:tr-)?([0-9a-f]{32})")
@@ -89,14 +87,15 @@ def build_trace(document: Mapping[str, Any]) -> MlflowTrace:
     answered = False
     for span in read:
         attributes = {**shared, **span.attributes}
-        if span.kind in MODEL_CALLS:
+        holds = dialect.HOLDS.get(span.kind)
+        if holds == "answer":
             call, replied = content.model_call(span.inputs, span.outputs, question=question, model=span.model)
             attributes |= call
             built.calls += replied.calls and not replied.texts
             answered |= bool(call)
-        elif span.kind in RETRIEVERS:
+        elif holds == "sources":
             attributes |= content.retrieval(span.inputs, span.outputs)
-        elif span.kind == "TOOL":
+        elif holds == "tool":
             attributes |= content.tool_call(span.name, span.outputs)
         else:  # spans that came by OpenTelemetry keep the attributes of their convention
             answered |= "gen_ai.output.messages" in attributes or "llm.output_messages.0.message.role" in attributes
@@ -170,8 +169,11 @@ class _Span:
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> _Span:
         context = mapping(row.get("context"))
-        attributes = {str(name): _decoded(value) for name, value in mapping(row.get("attributes")).items()}
-        inputs, outputs = attributes.pop(_INPUTS, row.get("inputs")), attributes.pop(_OUTPUTS, row.get("outputs"))
+        attributes = {str(name): dialect.decoded(value) for name, value in mapping(row.get("attributes")).items()}
+        inputs, outputs = (
+            attributes.pop(dialect.INPUTS, row.get("inputs")),
+            attributes.pop(dialect.OUTPUTS, row.get("outputs")),
+        )
         parent = row.get("parent_span_id") or row.get("parent_id")
         return cls(
             id=_id(context.get("span_id") or row.get("span_id"), "span_id"),
@@ -181,16 +183,14 @@ class _Span:
             ended=_nanoseconds(row, "end_time"),
             attributes=attributes,
             events=tuple(_events(row.get("events"))),
-            kind=str(attributes.pop(_TYPE, None) or row.get("span_type") or "").upper(),
+            kind=str(attributes.pop(dialect.KIND, None) or row.get("span_type") or "").upper(),
             inputs=inputs,
             outputs=outputs,
         )
 
     @property
     def model(self) -> str | None:
-        places = (self.attributes, mapping(self.outputs), mapping(self.inputs))
-        named = (place.get(name) for place in places for name in _MODELS)
-        return next((name for name in named if isinstance(name, str) and name), None)
+        return dialect.model_of(self.attributes, self.inputs, self.outputs)
 
     def record(self, trace_id: str, attributes: Mapping[str, Any]) -> SpanRecord:
         lasting = {name: value for name, value in attributes.items() if not name.startswith("mlflow.")}
@@ -232,14 +232,6 @@ def _id(value: Any, name: str) -> str:
     except (binascii.Error, ValueError):
         return text
     return decoded if _HEX.fullmatch(decoded) else text
-
-
-def _decoded(value: Any) -> Any:
-    """A text that is any JSON, also of a text or a number, is decoded."""
-    if isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"':
-        decoded = chat.decode(f"[{value}]")
-        return decoded[0] if isinstance(decoded, list) and len(decoded) == 1 else value
-    return chat.decode(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
 
 
 def _nanoseconds(row: Mapping[str, Any], name: str) -> int:

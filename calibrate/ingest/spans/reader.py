@@ -9,7 +9,7 @@ from typing import Any
 from calibrate.ingest.spans.content import OWN_FIELDS, SILENT, Document, Evaluation, SpanContent, fill
 from calibrate.ingest.spans.dialects import DIALECTS, dialects_of, genai
 from calibrate.ingest.spans.dialects.base import Dialect, Holds
-from calibrate.ingest.spans.fields.attributes import parse_own_attributes, select_attributes
+from calibrate.ingest.spans.fields.attributes import parse_own_attributes, select_attributes, select_of_process
 from calibrate.ingest.spans.fields.documents import parse_own_documents
 from calibrate.ingest.spans.fields.logprobs import parse_tokens
 from calibrate.ingest.spans.fields.messages import result_text, tool_results
@@ -146,7 +146,9 @@ class Reader:
             filled,
             answers=(*answers[:1], *others) if answers and others else answers,
             results=self._read_results(attributes, dialects),
-            attributes=select_attributes(attributes, self._own) | parse_own_attributes(own.get("attributes")),
+            attributes=select_of_process(span.resource)
+            | select_attributes(attributes, self._own)
+            | parse_own_attributes(own.get("attributes")),
             evaluations=genai.evaluations(span.events) + _read_scores(span.attributes),
         )
 

@@ -34,6 +34,7 @@ def record_of(span: ReadableSpan) -> SpanRecord:
         started=span.start_time or 0,
         ended=span.end_time or 0,
         attributes=span.attributes or {},
+        resource=span.resource.attributes,
         events=tuple([SpanEvent(event.name, event.attributes or {}) for event in span.events]),
         remote_parent=parent is not None and parent.is_remote,
     )

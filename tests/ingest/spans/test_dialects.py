@@ -148,6 +148,10 @@ def test_results_of_tools_in_the_messages_are_sources_on_request(name: str) -> N
 
 
 TOOL_SPANS = {
+    "LangSmith": {"langsmith.span.kind": "tool", "gen_ai.completion": '{"months": 24}'},
+    "Langfuse": {"langfuse.observation.type": "tool", "langfuse.observation.output": '{"months": 24}'},
+    "MLflow": {"mlflow.spanType": '"TOOL"', "mlflow.spanOutputs": '{"months": 24}'},
+    "ADK": {"gen_ai.operation.name": "execute_tool", "gcp.vertex.agent.tool_response": '{"months": 24}'},
     "GenAI": {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.result": '{"months": 24}'},
     "any-agent": {"gen_ai.operation.name": "execute_tool", "gen_ai.output": '{"months": 24}'},
     "OpenInference": {"openinference.span.kind": "TOOL", "output.value": '{"months": 24}'},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,6 +29,8 @@ OPENINFERENCE_LLM = {
     "input.value": '{"messages": []}',
     "input.mime_type": "application/json",
 }
+ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who?"}]
+SAID = {"role": "assistant", "content": "Priestley."}
 CONVENTIONS: dict[str, tuple[dict[str, Any], tuple[tuple[str, dict[str, Any]], ...]]] = {
     "gen_ai as JSON": (chat("Priestley.", "Who?"), ()),
     "gen_ai structured": (
@@ -99,6 +102,53 @@ CONVENTIONS: dict[str, tuple[dict[str, Any], tuple[tuple[str, dict[str, Any]], .
         },
         (),
     ),
+    "LangSmith's client": (
+        {
+            "langsmith.span.kind": "llm",
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": "m-1",
+            "gen_ai.prompt": json.dumps({"messages": ASKED}),
+            "gen_ai.completion": json.dumps({"choices": [{"message": SAID}]}),
+        },
+        (),
+    ),
+    "Langfuse's client": (
+        {
+            "langfuse.observation.type": "generation",
+            "langfuse.observation.model.name": "m-1",
+            "langfuse.observation.input": json.dumps(ASKED),
+            "langfuse.observation.output": json.dumps(SAID),
+        },
+        (),
+    ),
+    "MLflow's client": (
+        {
+            "mlflow.spanType": '"CHAT_MODEL"',
+            "mlflow.spanInputs": json.dumps({"model": "m-0", "messages": ASKED}),
+            "mlflow.spanOutputs": json.dumps({"model": "m-1", "choices": [{"message": SAID}]}),
+        },
+        (),
+    ),
+    "MLflow's client, texts": (
+        {
+            "mlflow.spanType": '"LLM"',
+            "mlflow.llm.model": '"m-1"',
+            "mlflow.spanInputs": '"Who?"',
+            "mlflow.spanOutputs": '"Priestley."',
+        },
+        (),
+    ),
+    "Google's ADK": (
+        {
+            "gen_ai.operation.name": "call_llm",
+            "gen_ai.request.model": "m-1",
+            "gcp.vertex.agent.llm_request": json.dumps({"contents": [{"parts": [{"text": "Who?"}], "role": "user"}]}),
+            "gcp.vertex.agent.llm_response": json.dumps(
+                {"content": {"parts": [{"text": "Priestley."}], "role": "model"}}
+            ),
+        },
+        (),
+    ),
     "ours": ({"touchstone.answer": "Priestley.", "touchstone.question": "Who?", "touchstone.model": "m-1"}, ()),
 }
 
@@ -117,6 +167,68 @@ def test_the_conventions_that_are_not_asked_have_nothing_to_say(name: str) -> No
         assert Reader().read(example) == content
 
 
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"langsmith.span.kind": "llm", "gen_ai.operation.name": "chat", "gen_ai.completion": None},
+        {"langfuse.observation.type": "generation", "langfuse.observation.output": None},
+        {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanOutputs": None},
+        {"gen_ai.operation.name": "call_llm", "gcp.vertex.agent.llm_response": None},
+    ],
+    ids=["LangSmith", "Langfuse", "MLflow", "ADK"],
+)
+def test_a_call_of_tools_in_a_client_s_span_is_no_answer(attributes: dict[str, Any]) -> None:
+    calls = json.dumps({"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "find"}}]})
+    call = span({key: calls if value is None else value for key, value in attributes.items()})
+    assert Reader().holds(call) == "answer"
+    assert Reader().read(call).answers == ()
+
+
+def test_a_client_s_chain_asks_and_does_not_answer() -> None:
+    chain = {"langsmith.span.kind": "chain", "gen_ai.operation.name": "chain", "gen_ai.prompt": '{"q": "Who?"}'}
+    root = span(chain | {"gen_ai.completion": '{"a": 1}'}, parent=None)
+    assert Reader().holds(root) is None
+    content = Reader().read(root)
+    assert (content.question, content.answers) == ("Who?", ())
+
+
+def test_what_clients_write_about_themselves_and_what_they_logged_are_no_attributes() -> None:
+    kept = trace_of(
+        span(
+            CONVENTIONS["Langfuse's client"][0]
+            | {
+                "langfuse.trace.name": "support",
+                "langfuse.trace.metadata.tenant": "a",
+                "langfuse.observation.metadata.tier": "gold",
+                "langfuse.observation.prompt.version": 7,
+                "langsmith.metadata.ls_provider": "openai",
+            }
+        )
+    ).attributes
+    assert kept == {
+        "langfuse.trace.name": "support",
+        "langfuse.observation.prompt.version": 7,
+        "prompt_version": 7,
+        "tenant": "a",
+        "tier": "gold",
+    }
+    assert trace_of(span(CONVENTIONS["MLflow's client"][0])).attributes == {}
+
+
+def test_names_to_filter_by_are_kept_of_process_prompt_and_agent() -> None:
+    process = {"service.name": "shop", "service.version": "1.2", "deployment.environment": "prod", "host.name": "h"}
+    prompt = {"gen_ai.prompt.name": "answer", "gen_ai.agent.name": "bot", "llm.prompt_template.version": "v7"}
+    call = replace(span(chat(**prompt)), resource=process)
+    assert trace_of(call).attributes == prompt | {
+        "service.name": "shop",
+        "service.version": "1.2",
+        "deployment.environment.name": "prod",
+        "prompt_version": "v7",
+    }
+    assert trace_of(span(chat(**prompt, prompt_version="8"))).attributes["prompt_version"] == "8"
+    assert trace_of(replace(span(chat()), resource={"service.name": "unknown_service:python"})).attributes == {}
+
+
 def test_only_the_convention_that_a_span_follows_is_asked() -> None:
     assert dialects_of(OPENINFERENCE_LLM) == [openinference]
     assert dialects_of(("ai.operationId", "ai.prompt")) == [vercel]
@@ -124,7 +236,17 @@ def test_only_the_convention_that_a_span_follows_is_asked() -> None:
     assert dialects_of(("session.id", "http.route", "aim")) == []
 
 
+FOUND = [{"page_content": "one", "id": "d0", "score": 0.9}, {"page_content": "two", "id": "d1", "score": 0.8}]
+RETURNED = json.dumps(FOUND)
 DOCUMENTS = {
+    "LangSmith's client": {
+        "langsmith.span.kind": "retriever",
+        "gen_ai.operation.name": "embeddings",
+        "gen_ai.prompt": '{"query": "Who?"}',
+        "gen_ai.completion": json.dumps({"output": FOUND}),
+    },
+    "Langfuse's client": {"langfuse.observation.type": "retriever", "langfuse.observation.output": RETURNED},
+    "MLflow's client": {"mlflow.spanType": '"RETRIEVER"', "mlflow.spanOutputs": RETURNED},
     "gen_ai": retrieval("one", "two"),
     "gen_ai structured": {
         "gen_ai.retrieval.documents": [

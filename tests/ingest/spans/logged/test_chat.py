@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrate.ingest.exports import chat
-from calibrate.ingest.exports.documents import documents_of
+from calibrate.ingest.spans.logged import chat
+from calibrate.ingest.spans.logged.documents import documents_of
 
 ASKED = "Where is the Louvre?"
 ANSWERED = "In Paris."

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from calibrate.ingest.exports import chat
-from calibrate.ingest.exports.documents import documents_of
+from calibrate.ingest.spans.logged import chat
+from calibrate.ingest.spans.logged.documents import documents_of
 
 Attributes = dict[str, Any]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from calibrate.ingest.exports.chat import decode
+from calibrate.ingest.spans.logged.chat import decode
 
 _LISTS = ("documents", "docs", "source_nodes", "nodes", "matches", "results", "hits", "chunks", "output", "outputs")
 _TEXTS = ("page_content", "pageContent", "content", "text", "document", "body", "chunk", "passage", "snippet")

@@ -100,6 +100,13 @@ def test_spans_that_cannot_be_used_are_a_partial_success(store: Store, start: St
     assert [each.spans for each in kept(store)] == [1, 1]  # nothing is kept of the last
 
 
+def test_a_request_without_spans_is_accepted_in_both_encodings(store: Store, start: Start) -> None:
+    server = start()
+    assert (server.post(b"{}").status, server.post(b"", PROTOBUF).status) == (200, 200)
+    assert server.post(b'{"spans": []}').status == 400
+    assert kept(store) == []
+
+
 def bomb(size: int) -> bytes:
     packer = zlib.compressobj(9, wbits=31)
     return b"".join([*(packer.compress(bytes(1 << 20)) for _ in range(size)), packer.flush()])

@@ -64,6 +64,8 @@ def spans_of_json(document: Mapping[str, Any]) -> Iterator[SpanRecord | Refused]
     BadInput
         If this is no OTLP, or holds too many spans.
     """
+    if not document:  # what has its default may be left out: a request without spans
+        return
     count = 0
     resources = _pick(document, "resourceSpans", "resource_spans", "batches")
     if not isinstance(resources, list):

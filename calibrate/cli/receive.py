@@ -141,11 +141,10 @@ def _join(args: Namespace) -> Answer:
     except KeyboardInterrupt as stop:
         code = exit_code(stop)
         joiner.leave()
-    answers = count(joiner.joined.imported, "answer")
-    rejected = f"; {count(joiner.joined.rejected, 'answer was', 'answers were')} rejected" * bool(
-        joiner.joined.rejected
-    )
-    document = ReceiveDocument(None, asdict(Counts()), asdict(joiner.joined))
-    return Answer(
-        document, f"ended; {answers} of {count(joiner.joined.spans, 'span')} imported{rejected}", exit_code=code
-    )
+    joined = joiner.joined
+    text = f"ended; {count(joined.imported, 'answer')} of {count(joined.spans, 'span')} imported"
+    if joined.rejected:
+        text += f"; {count(joined.rejected, 'answer was', 'answers were')} rejected"
+    if joined.silent:
+        text += f"; {count(joined.silent, 'call')} of a model came without the text of an answer"
+    return Answer(ReceiveDocument(None, asdict(Counts()), asdict(joined)), text, exit_code=code)

@@ -178,6 +178,23 @@ def test_texts_are_redacted_before_they_become_a_trace(store: Store, clock: Cloc
     assert "ann@example.com" not in stored(store)[0].answer
 
 
+def test_calls_without_content_are_counted_and_the_log_says_so_once_a_minute(
+    store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    joining = joiner(store, clock)
+    silent = [span(ONE, name, "app", gen_ai__operation__name="chat") for name in ("aaa", "bbb")]
+    calls_a_tool = span(TWO, "ask", "app", gen_ai__operation__name="chat")
+    receive(store, clock, *silent, root(ONE), calls_a_tool, chat(TWO), root(TWO))
+    pass_time(joining, clock)
+    pass_time(joining, clock, 61)
+    assert (joining.joined.silent, joining.joined.imported) == (2, 1)
+    assert "2 calls of a model came without the text of an answer" in caplog.text
+    assert "CAPTURE_MESSAGE_CONTENT" in caplog.text
+    caplog.clear()
+    pass_time(joining, clock, 61)
+    assert caplog.text == ""
+
+
 def test_bad_answers_do_not_stop_good_ones(store: Store, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     joining = joiner(store, clock)
     long = retriever(ONE)

@@ -43,8 +43,9 @@ LOG_EVERY: Final = timedelta(minutes=1)
 @dataclass(slots=True)
 class Joined:
     """What a joiner has done. `too_late` answers would have changed a trace that somebody uses, or take something away;
-    `unanswered` traces had sources or a root and no answer; `scores` came with spans and are new in the store, and of
-    `scores_left_out` another stands already, or no detector can have the name."""
+    `unanswered` traces had sources or a root and no answer, and held `silent` calls of a model, without content or of
+    tools alone; `scores` came with spans and are new in the store, and of `scores_left_out` another stands already, or
+    no detector can have the name."""
 
     spans: int = 0
     imported: int = 0
@@ -54,6 +55,7 @@ class Joined:
     rejected: int = 0
     purged: int = 0
     unanswered: int = 0
+    silent: int = 0
     scores: int = 0
     scores_left_out: int = 0
 
@@ -230,7 +232,9 @@ class Joiner:
                 self._example = self._example or f"{trace.trace_id}:{answer.span_id}"
             else:
                 yield record
-        self.joined.unanswered += not line
+        if not line:
+            self.joined.unanswered += 1
+            self.joined.silent += sum(self._reader.holds(span) == "answer" for span in trace.spans.values())
 
     def _take_scores(self, records: Sequence[Record], now: datetime) -> None:
         """Store what evaluators said on the spans of answers, as scores of external detectors. A replay finds them
@@ -302,6 +306,13 @@ class Joiner:
             like = f" (like {self._example})" if self._example else ""
             log.warning("answers rejected: %d%s, most of them for: %s", new["rejected"], like, reason)
             self._example = ""
+        if new["silent"]:
+            log.warning(
+                "%d calls of a model came without the text of an answer, and none of their traces has one: have the "
+                "instrumentation capture content, as with "
+                "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY; docs/how-to/opentelemetry.md says how",
+                new["silent"],
+            )
         if new["purged"]:
             log.warning("%d answers stay out: their traces were purged", new["purged"])
         if left_out := new["scores_left_out"]:

@@ -58,8 +58,11 @@ class ScoresDocument:
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
+    """`read_with` names the files beside it that a part of its traces came from."""
+
     file: str
     format: str
+    read_with: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +206,7 @@ def add_up(imports: Mapping[str, Imported]) -> ImportDocument:
         errors=[
             RejectedLine(error.line, error.reason, path) for path, report in reports.items() for error in report.errors
         ],
-        formats=[FileFormat(path, done.format) for path, done in imports.items()],
+        formats=[FileFormat(path, done.format, done.report.read_with) for path, done in imports.items()],
         fields={
             name: sum(done.profile.filled.get(name, 0) for done in imports.values()) for name in (*FIELDS, *MORE_FIELDS)
         },

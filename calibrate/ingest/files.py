@@ -84,7 +84,7 @@ class Lines:
 class InputFile:
     """A file of traces (or of another `item`: labels) open for reading, decompressed as it is read.
 
-    `head` is the beginning of its decompressed content.
+    `head` is the beginning of its decompressed content; `read_with` names the files beside it that it was read with.
     """
 
     def __init__(self, path: str | os.PathLike[str], item: str = "trace") -> None:
@@ -108,6 +108,7 @@ class InputFile:
             self._raw.close()
             raise
         self.lines = Lines(self.stream, item)
+        self.read_with: set[str] = set()
         self._share: float | None = None
 
     def __enter__(self) -> Self:
@@ -139,7 +140,8 @@ class InputFile:
         controls = len(head) - len(head.translate(None, _CONTROLS))
         if controls * 10 > len(head) or (controls and not _is_utf8(head)):
             raise BadInput(
-                f"{self.name} is a binary file that holds no {self.item}s; they come as text (JSON, CSV) or Parquet"
+                f"{self.name} is a binary file that holds no {self.item}s; they come as text (JSON, CSV), Parquet or "
+                "protobuf (OTLP)"
             )
 
     def _read_head(self) -> bytes:

@@ -7,7 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -35,6 +35,7 @@ class ImportReport:
     `should_stop` ended the import; `cut`: the file is damaged and could not be read to its end. `redacted` counts, per
     kind, what was replaced by placeholders. `purged` counts the traces that were purged before and stayed out.
     `checked`: a strict import has looked at so many lines and imported nothing yet; `share` is the part of that.
+    `read_with` names the files beside it that a part of the traces came from.
     """
 
     imported: int = 0
@@ -51,6 +52,7 @@ class ImportReport:
     redacted: Mapping[str, int] = field(default_factory=dict)
     purged: int = 0
     checked: int = 0
+    read_with: tuple[str, ...] = ()
 
 
 def import_file(
@@ -83,7 +85,7 @@ def import_file(
                 if should_stop is not None and should_stop():
                     return ImportReport(checked=checked, share=file.share, stopped=True)
     with InputFile(path) as file:
-        return import_records(
+        report = import_records(
             store,
             records(file, format=format, columns=columns, redactor=redactor),
             labels_as=labels_as,
@@ -94,6 +96,7 @@ def import_file(
             should_stop=should_stop,
             now=now,
         )
+        return replace(report, read_with=tuple(sorted(file.read_with)))
 
 
 def import_records(
@@ -143,6 +146,7 @@ def add_reports(reports: Iterable[ImportReport]) -> ImportReport:
         share=listed[-1].share if listed else 0.0,
         stopped=any(report.stopped for report in listed),
         cut=any(report.cut for report in listed),
+        read_with=tuple(sorted({name for report in listed for name in report.read_with})),
     )
 
 

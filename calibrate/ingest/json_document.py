@@ -8,7 +8,7 @@ from typing import Any
 
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Format, Rejected, Row
-from calibrate.ingest.files import InputFile
+from calibrate.ingest.files import HEAD_BYTES, InputFile
 from calibrate.ingest.jsonl import ENDINGS, raw_rows, rename_fields
 from calibrate.ingest.labels.documents import is_list, objects, read_whole
 from calibrate.ingest.values import FieldError, decode_json, may_need_repair, repair
@@ -27,7 +27,9 @@ def is_document(head: bytes) -> bool:
     text = head.lstrip(_BLANK)
     if text.startswith(b"["):
         return True
-    first, ended, _ = text.partition(b"\n")
+    first, ended, rest = text.partition(b"\n")
+    if not rest.strip() and len(head) < HEAD_BYTES and _holds_records(first):
+        return True
     if not text.startswith(b"{") or not ended:
         return is_list(head)
     try:
@@ -35,6 +37,15 @@ def is_document(head: bytes) -> bool:
     except (ValueError, RecursionError):
         return not first.rstrip().endswith(b"}")
     return False
+
+
+def _holds_records(text: bytes) -> bool:
+    """Whether the one line of a file is a document with records under a key."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and _key_of_records(document) in KEYS
 
 
 def json_objects(file: InputFile) -> Iterator[Row | Rejected]:

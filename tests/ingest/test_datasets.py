@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ingesting import only, reasons
+from ingesting import DictSink, only, reasons
 
 from calibrate.errors import BadInput
-from calibrate.ingest import Record, preview, read
+from calibrate.ingest import Record, import_file, preview, read
 
 REQUEST = {
     "model": "gpt-4o",
@@ -98,6 +98,104 @@ def test_openai_completions(tmp_path: Path, shape: str) -> None:
     assert trace.timestamp is not None
     assert trace.timestamp.isoformat() == "2026-01-01T00:00:00+00:00"
     assert (trace.attributes["tools"], trace.attributes["finish_reason"]) == ("search", "stop")
+
+
+def batch(folder: Path, name: str, question: str, answer: str, custom_id: str = "request-1") -> tuple[Path, Path]:
+    """The two files of a batch of one request."""
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": question}]}
+    message = {"index": 0, "message": {"role": "assistant", "content": answer}}
+    response = {"status_code": 200, "body": {"id": f"chatcmpl-{answer}", "model": "gpt-4o", "choices": [message]}}
+    asked = {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": body}
+    return (
+        lines(folder / f"{name}_input.jsonl", asked),
+        lines(folder / f"{name}_output.jsonl", {"id": name, "custom_id": custom_id, "response": response}),
+    )
+
+
+def test_the_batches_of_a_folder_keep_their_questions(tmp_path: Path) -> None:
+    for name, question, answer in (("faq", "What is the warranty?", "Two years."), ("hr", "How long?", "Thirty days.")):
+        batch(tmp_path, name, question, answer)
+    for number in range(30):  # however many other batches there are
+        batch(tmp_path, f"a{number}", f"Question {number}?", f"{number}")
+    assert only(tmp_path / "faq_output.jsonl").trace.question == "What is the warranty?"
+    assert only(tmp_path / "hr_output.jsonl").trace.question == "How long?"
+
+
+def test_an_id_that_several_requests_have_is_refused(tmp_path: Path) -> None:
+    for name in ("faq", "hr"):
+        batch(tmp_path, name, f"{name}?", name)
+    output = (tmp_path / "hr_output.jsonl").rename(tmp_path / "batch_68ab_output.jsonl")
+    said = reasons(output)[1]
+    assert "'request-1': faq_input.jsonl, hr_input.jsonl have different requests of that id" in said
+    assert "a folder of its own" in said
+    lines(tmp_path / "hr_input.jsonl", json.loads((tmp_path / "faq_input.jsonl").read_text()))
+    assert only(output).trace.question == "faq?"  # a copy tells the same
+    own = output.read_text() + (tmp_path / "faq_input.jsonl").read_text().replace("faq?", "mine?")
+    output.write_text(own)
+    assert only(output).trace.question == "mine?"
+    (tmp_path / "faq_input.jsonl").unlink()
+    (tmp_path / "hr_input.jsonl").unlink()
+    assert only(tmp_path / "faq_output.jsonl").trace.question is None  # a request that was answered beside it
+
+
+def test_the_report_names_the_file_of_the_requests(tmp_path: Path) -> None:
+    batch(tmp_path, "faq", "What is the warranty?", "Two years.")
+    report = import_file(DictSink(), tmp_path / "faq_output.jsonl")
+    assert (report.imported, report.read_with) == (1, ("faq_input.jsonl",))
+
+
+def test_a_stored_completions_list_on_one_line(tmp_path: Path) -> None:
+    stored = [{**COMPLETION, "id": name, "messages": REQUEST["messages"]} for name in ("a", "b")]
+    for document in (
+        {"object": "list", "data": stored, "has_more": False},
+        {"has_more": False, "data": stored},
+    ):
+        for ending in ("", "\n"):
+            path = tmp_path / "stored.json"
+            path.write_text(json.dumps(document) + ending)
+            assert [record.trace.id for record in records(path)] == ["a", "b"]
+
+
+def test_a_document_of_records_on_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"version": 2, "records": [{"answer": "a"}, {"answer": "b"}]}))
+    assert [record.trace.answer for record in records(path)] == ["a", "b"]
+
+
+def test_what_tools_returned_counts_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    chat = [
+        {"role": "user", "content": "How long?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "24 months"},
+    ]
+    items = [
+        {"role": "user", "content": "How long?"},
+        {"type": "function_call", "call_id": "c", "name": "search", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "24 months"},
+    ]
+    message = {"type": "message", "content": [{"type": "output_text", "text": "Two years."}]}
+    path = lines(
+        tmp_path / "log.jsonl",
+        {"request": {"messages": chat}, "response": COMPLETION},
+        {"request": {"input": items}, "response": {"id": "r", "object": "response", "output": [message]}},
+    )
+    assert [record.trace.sources for record in records(path)] == [(), ()]
+    monkeypatch.setenv("TOUCHSTONE_TOOL_RESULTS", "1")
+    for record in records(path):
+        assert [(source.title, source.text) for source in record.trace.sources] == [("search", "24 months")]
+
+
+def test_a_line_without_an_answer_says_what_it_is(tmp_path: Path) -> None:
+    failed = {"status_code": 400, "body": {"error": {"message": "bad"}}}
+    path = lines(tmp_path / "output.jsonl", {"custom_id": "r", "response": failed, "error": None})
+    assert reasons(path) == {1: "the request failed with the status 400: bad"}
+    http = {"request": {"body": REQUEST}, "response": {"status_code": 200, "body": COMPLETION}}
+    assert only(lines(tmp_path / "http.jsonl", http)).trace.question == "How long is the warranty?"
+    reply = {"id": "m", "type": "message", "content": [{"type": "text", "text": "Two years."}]}
+    said = reasons(lines(tmp_path / "other.jsonl", {"request": REQUEST, "response": reply}))[1]
+    assert "none of OpenAI's API" in said
+    assert "'id', 'type', 'content'" in said
 
 
 def test_openai_conversations_and_the_responses_api(tmp_path: Path) -> None:

@@ -5,40 +5,34 @@ Read are, one object a line or in a list, after the API reference and the types 
 
 - pairs: `{"request": {…}, "response": {…}}`
 - lines of the batch API: an output, `{"custom_id", "response": {"status_code", "body": {…}}}`, and its request,
-  `{"custom_id", "method", "url", "body": {…}}`, in the same file or in another one beside it
+  `{"custom_id", "method", "url", "body": {…}}`, in the same file or in another one beside it (`openai_batch`)
 - stored completions: a completion that has its `messages` or `input`
 - conversations, as fine-tuning takes them: `{"messages": […]}`; the last message of the assistant is the answer
 """
 
 from __future__ import annotations
 
-import json
 import re
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from calibrate.errors import BadInput
+from calibrate import settings
 from calibrate.ingest.base import Format, Rejected, Row
 from calibrate.ingest.datasets.objects import objects, rows_of
-from calibrate.ingest.files import HEAD_BYTES, InputFile
-from calibrate.ingest.json_document import json_objects
-from calibrate.ingest.spans.fields.messages import last_of_user, messages
+from calibrate.ingest.datasets.openai_batch import Requests, body_of, has_lines, is_request, only_requests
+from calibrate.ingest.files import InputFile
+from calibrate.ingest.spans.fields.messages import last_of_user, messages, tool_results
 from calibrate.ingest.values import FieldError, expected
+from calibrate.sanitize import visible
 
 TITLE = "OpenAI chat log"
-MOST_BESIDE = 20
 
 _OPENING = re.compile(rb"^[\s\xef\xbb\xbf\[]*\{|^\s*\{\s*\"object\"\s*:\s*\"list\"")
 _PAIR = re.compile(
     rb'"request"\s*:\s*\{[^{}]{0,2000}?"(?:messages|input)"\s*:|"response"\s*:\s*\{[^{}]{0,2000}?"choices"\s*:'
 )
 _COMPLETION = re.compile(rb'"object"\s*:\s*"(?:chat\.completion|response)"')
-_BATCH = re.compile(rb'"custom_id"\s*:')
-_BATCH_REST = re.compile(rb'"url"\s*:\s*"/v1/|"status_code"\s*:')
 _CONVERSATION = re.compile(rb'^[\s\xef\xbb\xbf\[]*\{\s*"messages"\s*:\s*\[\s*\{\s*"(?:role|content|name)"\s*:')
 
 
@@ -47,64 +41,33 @@ def _sniff(head: bytes) -> bool:
         return False
     if _CONVERSATION.match(head):
         return True
-    if _BATCH.search(head) and _BATCH_REST.search(head):
+    if has_lines(head):
         return True
     return bool(_PAIR.search(head) or (_COMPLETION.search(head) and b'"traceId"' not in head))
 
 
 def _rows(file: InputFile, columns: Mapping[str, str] | None = None) -> Iterator[Row | Rejected]:
-    if not _BATCH.search(file.head):
+    if not has_lines(file.head):
         yield from rows_of(file, columns or {}, TITLE, _plain_traces)
         return
-    with closing(sqlite3.connect("")) as requests:  # a temporary file: a batch may be larger than memory
-        requests.execute("PRAGMA synchronous = OFF")
-        requests.execute("CREATE TABLE request (id TEXT PRIMARY KEY, body TEXT) WITHOUT ROWID")
-        _keep(requests, file.path)
-        for path in _beside(file.path):
-            _keep(requests, path)
+    with Requests(file) as requests:
         answered = False
         for row in rows_of(file, columns or {}, TITLE, partial(_batch_traces, requests)):
             answered = True
             yield row
         if not answered:
-            raise BadInput(
-                f"{file.name} holds requests of the batch API and no answer: import the output file, with this one "
-                "beside it"
-            )
+            raise only_requests(file)
 
 
-def _keep(requests: sqlite3.Connection, path: Path) -> None:
-    """Keep the requests of a file by their ids."""
-    with InputFile(path) as file:
-        for item in json_objects(file):
-            body = item.fields.get("body") if isinstance(item, Row) else None
-            if isinstance(item, Row) and isinstance(body, dict) and isinstance(item.fields.get("custom_id"), str):
-                row = (item.fields["custom_id"], json.dumps(body))
-                requests.execute("INSERT OR IGNORE INTO request VALUES (?, ?)", row)
-
-
-def _beside(path: Path) -> Iterator[Path]:
-    """The files in the same folder that begin with requests of the batch API."""
-    candidates = (other for other in sorted(path.parent.glob("*.jsonl")) if other != path and other.is_file())
-    for _, other in zip(range(MOST_BESIDE), candidates, strict=False):
-        with other.open("rb") as opened:
-            head = opened.read(HEAD_BYTES)
-        if head.lstrip().startswith(b"{") and _BATCH.search(head) and b'"body"' in head and b'"method"' in head:
-            yield other
-
-
-def _batch_traces(requests: sqlite3.Connection, fields: dict[str, Any]) -> list[dict[str, Any]]:
-    if "response" not in fields and "error" not in fields and "body" in fields:
-        return []  # a request; its answer has another line
+def _batch_traces(requests: Requests, fields: dict[str, Any]) -> list[dict[str, Any]]:
+    if is_request(fields):
+        return []
     response = fields.get("response")
-    if not isinstance(response, dict) or not isinstance(response.get("body"), dict):
+    if not isinstance(response, dict):
         raise FieldError("the request was not answered")
+    answer = body_of(response)
     name = fields.get("custom_id")
-    stored = None
-    if isinstance(name, str):
-        stored = requests.execute("SELECT body FROM request WHERE id = ?", (name,)).fetchone()
-    trace = _trace(json.loads(stored[0]) if stored else {}, response["body"])
-    return [{**trace, "custom_id": name}]
+    return [{**_trace(requests.find(name), answer), "custom_id": name}]
 
 
 def _plain_traces(fields: dict[str, Any]) -> list[dict[str, Any]]:
@@ -114,7 +77,8 @@ def _plain_traces(fields: dict[str, Any]) -> list[dict[str, Any]]:
         if not isinstance(request, dict):
             raise expected("request", "an object", request)
         own = {key: fields[key] for key in ("id", "timestamp", "operation", "attributes") if fields.get(key)}
-        return [{**_trace(request, response), **{"trace_id" if key == "id" else key: own[key] for key in own}}]
+        traced = _trace(_request_of(request), body_of(response))
+        return [{**traced, **{"trace_id" if key == "id" else key: own[key] for key in own}}]
     if "choices" in fields or "output" in fields:
         return [_trace(fields, fields)]
     return [_conversation(fields)]
@@ -123,8 +87,14 @@ def _plain_traces(fields: dict[str, Any]) -> list[dict[str, Any]]:
 def _trace(request: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
     if "choices" in response:
         answers, tokens, finish = _of_choices(response)
-    else:
+    elif "output" in response:
         answers, tokens, finish = _of_output(response)
+    else:
+        keys = ", ".join(repr(visible(key, 40)) for key in list(response)[:8]) or "nothing"
+        raise FieldError(
+            f"the response is none of OpenAI's API, with 'choices' or 'output': it has {keys}. Write its text as "
+            "'answer' and what was asked as 'question', a line each"
+        )
     return {
         **_question_fields(request),
         "trace_id": response.get("id"),
@@ -163,7 +133,7 @@ def _of_output(response: Mapping[str, Any]) -> tuple[list[str], list[Any] | None
                 parts.append(part["text"])
                 tokens += _tokens(part.get("logprobs")) or ()
     if not any(parts):
-        raise FieldError("output: the model answered with no text")
+        raise FieldError("output: the model answered with no text: it called tools, or nothing came")
     return ["\n".join(parts)], tokens if len(parts) == 1 else None, response.get("status")
 
 
@@ -184,7 +154,8 @@ def _answer(message: Any) -> str:
 
 
 def _question_fields(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The user's last question, the schema that the answer was to follow, and the tools that were offered."""
+    """The user's last question, the schema that the answer was to follow, the tools that were offered and, where that
+    is asked for, what they returned."""
     chat = request.get("messages", request.get("input"))
     names = []
     for tool in objects(request, "tools"):
@@ -195,7 +166,20 @@ def _question_fields(request: Mapping[str, Any]) -> dict[str, Any]:
         "question": last_of_user(messages(chat, "user")) if isinstance(chat, (str, list)) else None,
         "schema": _schema(request),
         "tools": ", ".join(names) or None,
+        "sources": _results_of_tools(chat) if settings.imports().tool_results else None,
     }
+
+
+def _results_of_tools(chat: object) -> list[dict[str, Any]] | None:
+    """What tools returned: messages of their role, or items of the Responses API."""
+    items = [item for item in chat if isinstance(item, dict)] if isinstance(chat, list) else []
+    results = tool_results([item if "role" in item else {"content": [item]} for item in items])
+    return [{"title": result.id, "text": result.text} for result in results] or None
+
+
+def _request_of(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    body = request.get("body")
+    return body if isinstance(body, dict) else request
 
 
 def _schema(request: Mapping[str, Any]) -> dict[str, Any] | None:

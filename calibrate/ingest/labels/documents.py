@@ -18,7 +18,9 @@ MAX_DOCUMENT_BYTES = 256 * 1024**2
 """A list is read as a whole, so it is kept to what fits in memory several times. JSON lines have no such limit."""
 
 # One list, or the answer of an API that has it under a name of its own.
-_LIST = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*"(?:data|items|records|runs|traces)"\s*:\s*)?\[')
+_LIST = re.compile(
+    rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*(?:"object"\s*:\s*"list"\s*,\s*)?"(?:data|items|records|runs|traces)"\s*:\s*)?\['
+)
 _BETWEEN = re.compile(r"[\s,]*")
 _SKIPPER = json.JSONDecoder(strict=False)
 

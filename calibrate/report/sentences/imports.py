@@ -71,7 +71,9 @@ def read_as(done: Imported) -> str:
     """Say what was read and which fields it fills."""
     benchmarks = [benchmark(each.title) for each in formats() if each.name == done.format and each.benchmark]
     caution = f"; {benchmarks[0]}" if benchmarks and done.profile.filled.get("label") else ""
-    return f"read as {one_line(title_of(done.format), 80)}: {fields_filled(done.profile)}{caution}"
+    names = [one_line(name, 80) for name in done.report.read_with]
+    beside = f", with the requests of {listed(names, len(names))}" if names else ""
+    return f"read as {one_line(title_of(done.format), 80)}{beside}: {fields_filled(done.profile)}{caution}"
 
 
 def fields_filled(profile: Profile) -> str:

@@ -127,7 +127,8 @@ class Traces(Aggregate):
             insert_many(connection, SourceRow, links)
             added = 0
             if labels_as is not None:
-                pairs = [(stored[label.trace_id][0], replace(label, labeller=labels_as)) for label in record_labels]
+                named = [replace(label, labeller=label.labeller or labels_as) for label in record_labels]
+                pairs = [(stored[label.trace_id][0], label) for label in named]
                 added = labels.append(connection, pairs, sample_id=None, now=now, skip_standing=True)
         self._remember(keys.values())
         imported = len(fresh) + len(restored)

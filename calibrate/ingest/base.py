@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from calibrate.ingest.files import InputFile
+    from calibrate.types import Label
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +22,18 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record as the file has it: field names to JSON values, not checked yet."""
+    """One record as the file has it: field names to JSON values, not checked yet.
+
+    `labels` are what people said of its answer in the system that it comes from, each under its author's name, and
+    `left_out` names what was said and is no label and no score.
+    """
 
     line: int
     fields: dict[str, Any]
     size: int = 0
     repaired: int = 0
+    labels: tuple[Label, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,9 +78,9 @@ def build(
     try:
         trace, left_out = _build_trace(row.fields)
         _check_size(trace, limits)
-        labels = labels_of(row.fields, trace)
+        labels = (*labels_of(row.fields, trace), *row.labels)
         scores, no_scores = scores_of(row.fields.get("scores"), trace.id)
-        left_out += no_scores
+        left_out += (*no_scores, *row.left_out)
         if redactor is not None:
             trace, labels, redacted = redactor.redact(trace, labels)
             left_out = tuple([redactor.redact_text(name) for name in left_out])

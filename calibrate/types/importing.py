@@ -22,7 +22,8 @@ class Record:
         Counts from 1: the line that the row begins on; in Parquet, the row.
     trace : Trace
     labels : tuple of Label
-        Each names this trace and has an empty `labeller` and no `created_at`: the store sets both.
+        Each names this trace. Those of the file's own records have an empty `labeller` and no `created_at`: the store
+        sets both. Annotations of another system have their author's name and time.
     size : int
         About how many bytes the record took in the file.
     repaired : int
@@ -68,10 +69,10 @@ class TraceSink(Protocol):
         """Import the records in one transaction: everything that `Added` reports, or nothing.
 
         A trace id that exists already (in the store or earlier in `records`) with the same `Trace.content_hash()` is a
-        duplicate: nothing is written for the trace. With another hash it is a conflict: the first trace stays and
-        the record is rejected. `labels_as` names the labeller of the records' labels,
-        which are dated `now`; None leaves the labels out. A duplicate's labels are imported too, unless that labeller's
-        latest verdict on the trace is the same already: importing a file twice adds nothing. A trace whose id or
-        content was purged stays out with its labels; `again` takes it in.
+        duplicate: nothing is written for the trace. With another hash it is a conflict: the first trace stays and the
+        record is rejected. `labels_as` names the labeller of labels without one; labels without a time are dated
+        `now`; None leaves all labels out. A duplicate's labels are imported too, unless that labeller's latest verdict
+        on the trace is the same already: importing a file twice adds nothing. A trace whose id or content was purged
+        stays out with its labels; `again` takes it in.
         """
         ...

@@ -45,7 +45,9 @@ def add(verbs: Verbs) -> None:
         metavar="FIELD=COLUMN",
         help="JSON, CSV, Parquet: the key or column of a field",
     )
-    verb.add_argument("--labels-as", metavar="NAME", help="the labeller of the labels in the file (default: its name)")
+    verb.add_argument(
+        "--labels-as", metavar="NAME", help="the labeller of labels that name none (default: the file's name)"
+    )
     verb.add_argument("--no-labels", action="store_true", help="leave out the labels in the file")
     verb.add_argument("--design", choices=STATED, help=DESIGN)
     verb.add_argument(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 
 from calibrate import settings
@@ -12,12 +11,11 @@ from calibrate.errors import BadInput
 from calibrate.ingest.base import Format, Rejected, Row
 from calibrate.ingest.exports import langfuse, langsmith
 from calibrate.ingest.exports.reading import Gathered, objects_of
-from calibrate.ingest.exports.remarks import Verdicts, sort_remarks, targets_of
+from calibrate.ingest.exports.remarks import Verdicts, sort_remarks, targets_of, with_remarks
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.spans.answers import answers_of, row_of
 from calibrate.ingest.spans.reader import Reader
 from calibrate.ingest.values import FieldError
-from calibrate.types import StatedScore
 
 Result = Row | Rejected
 
@@ -78,8 +76,7 @@ class _Intake:
         if isinstance(built, langfuse.LangfuseTrace) and built.scores and rows:
             remarks = [langfuse.remark_of(score) for score in built.scores]
             targets = targets_of(built.spans, answers)
-            scores = sort_remarks(remarks, targets, Verdicts(), "langfuse", line).scores
-            rows = [_with_scores(row, scores) for row in rows]
+            rows = with_remarks(rows, sort_remarks(remarks, targets, Verdicts(), "langfuse", line))
         return list(rows)
 
 
@@ -152,15 +149,6 @@ def langsmith_rows(file: InputFile, columns: Mapping[str, str] | None = None) ->
     for line, rows in gathered.groups():
         yield from intake.read(line, partial(langsmith.build_trace, rows))
     intake.finish()
-
-
-def _with_scores(row: Row, scores: Mapping[str, list[StatedScore]]) -> Row:
-    """Add the scores of the row's answer, by the detector's name."""
-    own = {
-        name: {"value": score.value, "reason": score.reason} for name, listed in scores.items() for score in listed
-        if score.trace_id == row.fields["trace_id"]
-    }  # fmt: skip
-    return replace(row, fields={**row.fields, "scores": own}) if own else row
 
 
 def _refuse_columns(file: InputFile, columns: Mapping[str, str] | None, system: str) -> None:

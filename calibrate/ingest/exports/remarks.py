@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from calibrate.errors import BadInput
-from calibrate.ingest.base import Rejected
+from calibrate.ingest.base import Rejected, Row
 from calibrate.ingest.labels.base import Parsed, Read, rejection
 from calibrate.ingest.labels.fields import build_label
 from calibrate.ingest.labels.questions import VERDICT_NAMES
@@ -22,7 +22,7 @@ from calibrate.ingest.spans.record import SpanRecord
 from calibrate.ingest.stated_scores import MAX_NAME, OURS, fit_name
 from calibrate.ingest.values import FieldError
 from calibrate.sanitize import one_line
-from calibrate.types import VERDICTS, StatedScore
+from calibrate.types import VERDICTS, Label, StatedScore
 
 _WORDS: dict[str, str] = {**{str(verdict): str(verdict) for verdict in VERDICTS}, "factual": "clean"}
 _YES_OR_NO = frozenset(("hallucination", "hallucinated"))
@@ -179,6 +179,27 @@ def sort_remarks(remarks: Iterable[Remark], targets: Targets, verdicts: Verdicts
             name = detector_name(system, remark.name)
             sorted_out.scores.setdefault(name, []).append(StatedScore(answer, number, remark.comment))
     return sorted_out
+
+
+def with_remarks(rows: Sequence[Row], remarks: Remarks) -> list[Row]:
+    """Give each row the scores and labels of its answer. What is neither is named by the first row."""
+    labels = [each.label for each in remarks.labels if isinstance(each, Parsed)]
+    unread = {"labels that cannot be read": None} if len(labels) < len(remarks.labels) else {}
+    names = tuple({**remarks.left_out, **unread})
+    return [_with_remarks(row, remarks.scores, labels, () if number else names) for number, row in enumerate(rows)]
+
+
+def _with_remarks(
+    row: Row, scores: Mapping[str, Sequence[StatedScore]], labels: Sequence[Label], left_out: tuple[str, ...]
+) -> Row:
+    answer = row.fields["trace_id"]
+    own = {
+        name: {"value": score.value, "reason": score.reason} for name, listed in scores.items() for score in listed
+        if score.trace_id == answer
+    }  # fmt: skip
+    fields = {**row.fields, "scores": own} if own else row.fields
+    said = tuple([label for label in labels if label.trace_id == answer])
+    return replace(row, fields=fields, labels=said, left_out=left_out)
 
 
 def detector_name(system: str, name: str) -> str:

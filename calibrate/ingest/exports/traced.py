@@ -12,7 +12,7 @@ from calibrate.ingest.base import Format, Rejected, Row
 from calibrate.ingest.exports import mlflow, phoenix
 from calibrate.ingest.exports.fields import mapping
 from calibrate.ingest.exports.reading import Gathered, objects_of
-from calibrate.ingest.exports.remarks import Verdicts, sort_remarks, targets_of
+from calibrate.ingest.exports.remarks import Verdicts, sort_remarks, targets_of, with_remarks
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.spans.answers import answers_of, row_of
 from calibrate.ingest.spans.reader import Reader
@@ -77,7 +77,8 @@ def mlflow_rows(file: InputFile, columns: Mapping[str, str] | None = None) -> It
     Yields
     ------
     Row or Rejected
-        One for each answer, with the scores of programs; one rejection for each trace that cannot be read.
+        One for each answer, with the scores of programs and the labels of people; one rejection for each trace that
+        cannot be read.
     """
     _refuse_columns(file, columns, "MLflow")
     reader, traces, rows = Reader(tool_results=settings.imports().tool_results), 0, 0
@@ -96,14 +97,7 @@ def mlflow_rows(file: InputFile, columns: Mapping[str, str] | None = None) -> It
             rows += 1
             yield Rejected(item.line, str(error) if isinstance(error, FieldError) else NESTED)
             continue
-        for answer in answers:
-            row = row_of(answer, item.line)
-            scores = {
-                name: score.value for name, listed in remarks.scores.items() for score in listed
-                if score.trace_id == answer.trace.id
-            }  # fmt: skip
-            if scores:
-                row.fields["scores"] = scores
+        for row in with_remarks([row_of(answer, item.line) for answer in answers], remarks):
             rows += 1
             yield row
     if traces and not rows:

@@ -29,6 +29,8 @@ log = logging.getLogger("touchstone")
 PATH: Final = "/v1/traces"
 MOST_IN_FLIGHT: Final = 192 * 1024 * 1024
 """Bytes of all bodies that are read and not yet kept."""
+MOST_READ: Final = 256 * 1024 * 1024
+"""Bytes that are read of a body which is refused: few clients listen before they have sent all."""
 MOST_REQUESTS: Final = 100_000
 BACKLOG_SECONDS: Final = 1.0  # for so long a count of the backlog is believed
 LOG_SECONDS: Final = 60.0
@@ -168,25 +170,33 @@ class Receiver:
         return None
 
     async def _read(self, request: Request, most: int, *, keep: bool) -> bytes | None:
-        """Read the body. None where it is too large, or is not kept: it is read even so, as few clients listen before
-        they have sent all."""
+        """Read the body. None where it is too large, or is not kept: it is read even so, but not without end, as few
+        clients listen before they have sent all."""
+        declared = int(request.headers.get("content-length", 0))
+        if declared > MOST_READ or (declared > most and "expect" in request.headers):
+            return None
         parts: list[bytes] = []
-        size = 0
+        size = held = 0
+        crowded = False
         try:
             async for part in request.stream():
                 size += len(part)
-                if size > most:
+                if size > MOST_READ:
                     break
-                if keep:
+                if keep and size <= most and not crowded:
                     parts.append(part)
+                    held += len(part)
                     self._in_flight += len(part)
-                    if self._in_flight > 2 * MOST_IN_FLIGHT:
-                        raise Refusal(429, "too many requests are being read at once; send it again later")
+                    crowded = self._in_flight > 2 * MOST_IN_FLIGHT
+                if size > most or crowded:
+                    self._in_flight -= held
+                    held = 0
+                    parts.clear()
         except BaseException:
-            self._in_flight -= sum(map(len, parts))
+            self._in_flight -= held
             raise
-        if size > most:
-            self._in_flight -= sum(map(len, parts))
+        if crowded:
+            raise Refusal(429, "too many requests are being read at once; send it again later")
         return b"".join(parts) if keep and size <= most else None
 
     async def _look(self) -> Backlog:
@@ -221,9 +231,9 @@ class Receiver:
         before, counts = self._logged, self.counts
         full, refused = counts.full - before.full, counts.refused_requests - before.refused_requests
         if spans := counts.refused_spans - before.refused_spans:
-            log.warning("%d spans were refused that cannot be used; their clients heard why", spans)
+            log.warning("spans refused that cannot be used: %d; their clients heard why", spans)
         if full:
-            log.warning("%d requests were told to come back later: the backlog is full", full)
+            log.warning("requests told to come back later: %d; the backlog is full", full)
         if refused > full:
-            log.warning("%d requests were refused; their clients heard why", refused - full)
+            log.warning("requests refused: %d; their clients heard why", refused - full)
         self._logged_at, self._logged = now, Counts(**asdict(counts))

@@ -117,7 +117,7 @@ class Address:
 
 
 class Impatient(PatientProtocol):
-    head_seconds, answer_seconds = 1.0, 4.0
+    head_seconds, answer_seconds, linger_seconds = 1.0, 4.0, 1.0
 
 
 @contextmanager

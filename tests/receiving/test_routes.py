@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import socket
 import threading
 import time
 import tracemalloc
+import urllib.error
+import urllib.request
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -221,17 +224,33 @@ def raw(server: Address, data: bytes) -> socket.socket:
     return connection
 
 
-def test_slow_and_half_closed_clients_go_and_others_are_served(store: Store, start: Start) -> None:
+def read_all(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+def test_slow_and_half_closed_clients_are_told_and_others_are_served(store: Store, start: Start) -> None:
     server = start(protocol=Impatient)
     head = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n"
+    said_nothing = [raw(server, b"") for _ in range(5)]
     no_end_of_head = [raw(server, head) for _ in range(5)]
     no_end_of_body = [raw(server, head + b"\r\n" + b"{" * 100) for _ in range(5)]
-    half_closed = [raw(server, head + b"\r\n{") for _ in range(5)]
-    for connection in half_closed:
+    cut_body, cut_head = [raw(server, head + b"\r\n{") for _ in range(5)], [raw(server, head) for _ in range(5)]
+    for connection in (*cut_body, *cut_head):
         connection.shutdown(socket.SHUT_WR)
     begun = time.monotonic()
     assert server.post(GOOD).status == 200
-    for connection in (*no_end_of_head, *no_end_of_body, *half_closed):
+    for connections, status, sentence in (
+        (no_end_of_head, b"408", b"the head of the request did not come to its end in time (1 s)"),
+        (no_end_of_body, b"408", b"the body did not come to its end in time (4 s)"),
+        (cut_body, b"400", b"the body breaks off before its end"),
+        (cut_head, b"400", b"the request breaks off amid its head"),
+    ):
+        for connection in connections:
+            answer = read_all(connection)
+            assert answer.startswith(b"HTTP/1.1 " + status), answer
+            assert sentence in answer
+            connection.close()
+    for connection in said_nothing:
         with suppress(ConnectionResetError):
             assert connection.recv(1000) == b""
         connection.close()
@@ -245,6 +264,38 @@ def test_slow_and_half_closed_clients_go_and_others_are_served(store: Store, sta
     dripping.close()
     assert len(kept(store)) == 1
     assert server.post(GOOD).status == 200
+
+
+def test_a_whole_request_of_a_client_that_sends_no_more_is_kept(store: Store, start: Start) -> None:
+    server = start()
+    head = "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    connection = raw(server, f"{head}Content-Length: {len(GOOD)}\r\n\r\n".encode() + GOOD)
+    connection.shutdown(socket.SHUT_WR)
+    answer = read_all(connection)  # to its end: the connection is closed then
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert len(kept(store)) == 1
+    connection.close()
+
+
+@pytest.mark.parametrize("expects", [False, True])
+def test_a_body_too_large_to_be_read_is_refused_at_once(start: Start, *, expects: bool) -> None:
+    length = b"17000000\r\nExpect: 100-continue" if expects else b"99999999999999999999"
+    head = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+    connection = raw(start(), head + length + b"\r\n\r\n")
+    begun = time.monotonic()
+    assert connection.recv(1000).startswith(b"HTTP/1.1 413")
+    assert time.monotonic() - begun < 3
+    connection.close()
+
+
+def test_a_client_that_sends_all_before_it_listens_hears_that_it_was_too_much(start: Start) -> None:
+    address = f"http://127.0.0.1:{start().port}/v1/traces"
+    asked = urllib.request.Request(address, b" " * 31_000_000, {"Content-Type": "application/json"})
+    with pytest.raises(urllib.error.HTTPError) as refused, urllib.request.urlopen(asked, timeout=30):
+        pass
+    with refused.value as answer:
+        assert answer.code == 413
+        assert "more than 16 MiB" in json.load(answer)["message"]
 
 
 def test_memory_is_bounded_whatever_comes(store: Store, start: Start) -> None:

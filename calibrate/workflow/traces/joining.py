@@ -300,7 +300,7 @@ class Joiner:
             return
         new = {name: getattr(self.joined, name) - getattr(self._logged, name) for name in Joined.__slots__}
         if new["too_late"]:
-            log.warning("%d answers came too late: their traces are in use, or hold more", new["too_late"])
+            log.warning("answers too late: %d; their traces are in use, or hold more", new["too_late"])
         if new["rejected"]:
             reason = next((reason for reason, _ in self._reasons.most_common(1)), "")
             like = f" (like {self._example})" if self._example else ""
@@ -314,9 +314,9 @@ class Joiner:
                 new["silent"],
             )
         if new["purged"]:
-            log.warning("%d answers stay out: their traces were purged", new["purged"])
+            log.warning("answers that stay out: %d; their traces were purged", new["purged"])
         if left_out := new["scores_left_out"]:
-            log.warning("%d scores were left out: another value stands, or no detector can have the name", left_out)
+            log.warning("scores left out: %d; another value stands, or no detector can have the name", left_out)
             for reason in list(self._refused.values())[:3]:
                 log.warning("scores were left out: %s", reason)
         self._refused.clear()

@@ -172,6 +172,9 @@ def run(args: Namespace) -> Answer:
 def _list(store: Store, scope: Mapping[str, Any], detectors: Sequence[Detector]) -> Answer:
     """Say which detectors can run on these traces, which the traces cannot feed, and which need setup."""
     rows = readiness(store, scope, detectors)
+    document = ListDocument({row.detector.name: _readiness(row) for row in rows})
+    if not any(row.total for row in rows):
+        return Answer(document, ready_words.no_traces(is_labelled="labelled" in scope))
     ready = [row for row in rows if row.group == Group.READY]
     lines = [f"{ready_words.HEADINGS[Group.READY]} ({count(len(ready))})"]
     if ready:
@@ -196,7 +199,7 @@ def _list(store: Store, scope: Mapping[str, Any], detectors: Sequence[Detector])
     if causes := by_cause(rows):
         lines += ["", ready_words.HEADINGS[Group.SETUP]]
         lines += [f"- {ready_words.setup(why)} For {ready_words.waiting_for(group)}." for why, group in causes.items()]
-    return Answer(ListDocument({row.detector.name: _readiness(row) for row in rows}), "\n".join(lines))
+    return Answer(document, "\n".join(lines))
 
 
 def _readiness(row: Readiness) -> ReadinessDocument:

@@ -69,7 +69,7 @@ class FileFormat:
 class ImportDocument:
     """What became of all files together. `samples` are those that labels became, `in_samples` those that the traces of
     other labels are members of; `outside_samples` labels are of traces in none. `formats` says what each file was
-    recognized as; `fields` counts the traces that have each field."""
+    recognized as; `fields` counts the traces that have each field. `refused` says of files why they were not read."""
 
     imported: int
     duplicates: int
@@ -89,6 +89,7 @@ class ImportDocument:
     errors: Sequence[RejectedLine]
     formats: Sequence[FileFormat]
     fields: Mapping[str, int]
+    refused: Mapping[str, str]
 
 
 def run(args: Namespace) -> Answer:
@@ -111,6 +112,7 @@ def run(args: Namespace) -> Answer:
         option = "--labels-as" if args.labels_as else "--design"
         raise BadInput(f"{option} is about the file's labels, and --no-labels leaves them out: give one of the two")
     imports: dict[str, Imported] = {}
+    refused: dict[str, BadInput] = {}
     so_far: dict[str, int] = {}
 
     def say() -> str:
@@ -119,7 +121,7 @@ def run(args: Namespace) -> Answer:
 
     try:
         with when_stopped(say):
-            _import_all(args, store, columns, imports, so_far)
+            _import_all(args, store, columns, imports, refused, so_far)
     except BadInput as error:
         if not imports:
             raise
@@ -130,17 +132,27 @@ def run(args: Namespace) -> Answer:
     except StoreError as error:
         number = count(sum(so_far.values()), "trace")
         raise StoreError(f"{error}. {number} imported before are in the store; the same command goes on") from error
-    document = add_up(imports)
+    if not imports:
+        raise BadInput("\n".join(map(str, refused.values())))
+    document = add_up(imports, refused)
     # A rejected line among good ones is no failure, unless all had to be good: `rejected` counts them.
     nothing = document.rejected > 0 and (args.strict or document.imported + document.duplicates == 0)
-    lines = [line for path, done in imports.items() for line in _lines(path, done)]
-    return Answer(document, "\n".join(lines), exit_code=2 if nothing or document.cut else 0)
+    lines: list[str] = []
+    for path in dict.fromkeys(args.files):
+        lines += _lines(path, imports[path]) if path in imports else _refusal(path, refused[path], so_far.get(path, 0))
+    return Answer(document, "\n".join(lines), exit_code=2 if nothing or document.cut or refused else 0)
 
 
 def _import_all(
-    args: Namespace, store: Store, columns: Mapping[str, str], imports: dict[str, Imported], so_far: dict[str, int]
+    args: Namespace,
+    store: Store,
+    columns: Mapping[str, str],
+    imports: dict[str, Imported],
+    refused: dict[str, BadInput],
+    so_far: dict[str, int],
 ) -> None:
-    """Import each file into `imports`; `so_far` has the traces of each that are in the store, while it is read."""
+    """Import each file into `imports`; `so_far` has the traces of each that are in the store, while it is read. A file
+    that is `refused` ends a strict import; else the others are read."""
     for path in args.files:
         with progress(args, Path(path).name, estimated=True) as advance:
 
@@ -149,21 +161,26 @@ def _import_all(
                 done = report.checked or report.imported + report.duplicates + report.rejected + report.purged
                 advance(done, done / (report.share or 1.0), f"checking {name}" if report.checked else name)
 
-            imports[path] = import_traces(
-                store,
-                path,
-                format=args.format,
-                columns=columns or None,
-                labels_as=args.labels_as,
-                keep_labels=not args.no_labels,
-                design=args.design,
-                by=user(),
-                strict=args.strict,
-                redact=args.redact,
-                again=args.again,
-                on_progress=on_progress,
-                now=now(),
-            )
+            try:
+                imports[path] = import_traces(
+                    store,
+                    path,
+                    format=args.format,
+                    columns=columns or None,
+                    labels_as=args.labels_as,
+                    keep_labels=not args.no_labels,
+                    design=args.design,
+                    by=user(),
+                    strict=args.strict,
+                    redact=args.redact,
+                    again=args.again,
+                    on_progress=on_progress,
+                    now=now(),
+                )
+            except BadInput as error:
+                if args.strict:
+                    raise
+                refused[path] = error
 
 
 def _import_store(args: Namespace) -> Answer:
@@ -179,7 +196,7 @@ def _import_store(args: Namespace) -> Answer:
     return Answer(document, f"{redact(url)} holds all of {name}: {holds(moved.rows)}")
 
 
-def add_up(imports: Mapping[str, Imported]) -> ImportDocument:
+def add_up(imports: Mapping[str, Imported], refused: Mapping[str, BadInput] | None = None) -> ImportDocument:
     """Add up what became of each file."""
     reports = {path: done.report for path, done in imports.items()}
     left_out: Counter[str] = Counter()
@@ -210,6 +227,7 @@ def add_up(imports: Mapping[str, Imported]) -> ImportDocument:
         fields={
             name: sum(done.profile.filled.get(name, 0) for done in imports.values()) for name in (*FIELDS, *MORE_FIELDS)
         },
+        refused={path: str(error) for path, error in (refused or {}).items()},
     )
 
 
@@ -231,6 +249,12 @@ def _add_up_scores(imports: Iterable[Imported]) -> list[ScoresDocument]:
     ]
 
 
+def _refusal(path: str, error: BadInput, stored: int) -> Iterable[str]:
+    yield f"{path}: not imported: {error}"
+    if stored:
+        yield f"  {count(stored, 'trace')} that came before are in the store"
+
+
 def _lines(path: str, done: Imported) -> Iterable[str]:
     report = done.report
     yield (
@@ -248,7 +272,7 @@ def _lines(path: str, done: Imported) -> Iterable[str]:
     if done.profile.n:
         yield f"  {read_as(done)}"
         use = can_run(usable(done.profile), looked_at=done.profile.n)
-        yield f"  {use}: `import --preview` says which, and what to log for the others"
+        yield f"  {use}: `detect --list --all` says which, and what to log for the others"
     if report.repaired:
         yield f"  {count(report.repaired, 'character')} that no database can hold became U+FFFD"
     if report.purged:

@@ -125,7 +125,8 @@ def fields_of(header: Iterable[str], columns: Mapping[str, str], name: str) -> l
     _refuse_duplicates(fields, name)
     if "answer" not in fields:
         raise BadInput(
-            f"{name} has no column 'answer'; it has {_list_columns(header)}. Say which of them is the answer"
+            f"{name} has no column 'answer'; it has {_list_columns(header)}. Say which of them is the answer, with "
+            "--column answer=COLUMN"
         )
     return fields
 
@@ -228,14 +229,19 @@ def parquet_rows(file: InputFile) -> Iterator[Row | Rejected]:
         yield Rejected(count + 1, f"the file is damaged after row {count}: {reason}", last=True)
 
 
-def _sniff_csv(head: bytes) -> bool:
-    """Recognize a header line with an answer column."""
+def header_of(head: bytes) -> list[str]:
+    """The names in a table's header line; none where the file does not begin with one."""
     try:
         header = head.partition(b"\n")[0].decode("utf-8-sig")
         cells = next(csv.reader([header], delimiter=_guess_delimiter(head)), [])
     except (UnicodeDecodeError, csv.Error):
-        return False
-    return any(_field_of_column(cell.strip(), {}) == "answer" for cell in cells)
+        return []
+    return [cell.strip() for cell in cells]
+
+
+def _sniff_csv(head: bytes) -> bool:
+    """Recognize a header line with an answer column."""
+    return any(_field_of_column(cell, {}) == "answer" for cell in header_of(head))
 
 
 def _sniff_parquet(head: bytes) -> bool:

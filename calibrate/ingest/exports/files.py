@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
 from calibrate import settings
@@ -15,6 +16,7 @@ from calibrate.ingest.exports.remarks import Verdicts, sort_remarks, targets_of,
 from calibrate.ingest.files import InputFile
 from calibrate.ingest.spans.answers import answers_of, row_of
 from calibrate.ingest.spans.reader import Reader
+from calibrate.ingest.table import csv_rows, header_of
 from calibrate.ingest.values import FieldError
 
 Result = Row | Rejected
@@ -81,7 +83,7 @@ class _Intake:
 
 
 def langfuse_rows(file: InputFile, columns: Mapping[str, str] | None = None) -> Iterator[Result]:
-    """Read the answers of a Langfuse export.
+    """Read the answers of a Langfuse export: of its API, or of the tables of its pages, as JSON or CSV.
 
     Parameters
     ----------
@@ -96,7 +98,7 @@ def langfuse_rows(file: InputFile, columns: Mapping[str, str] | None = None) -> 
     """
     _refuse_columns(file, columns, "Langfuse")
     gathered, intake = Gathered(), _Intake(file, "Langfuse", "generations")
-    for item in objects_of(file):
+    for item in _cells_of(file) if _is_langfuse_table(file.head) else objects_of(file):
         if isinstance(item, Rejected):
             yield intake.reject(item.line, item.reason) if not item.last else item
             intake.rows += item.last
@@ -156,8 +158,23 @@ def _refuse_columns(file: InputFile, columns: Mapping[str, str] | None, system: 
         raise BadInput(f"{file.name} is an export of {system}, whose fields have their places: leave the columns out")
 
 
+def _cells_of(file: InputFile) -> Iterator[Result]:
+    """The rows of a table that Langfuse exports as CSV, without their empty cells."""
+    for item in csv_rows(file):
+        filled = {} if isinstance(item, Rejected) else {name: cell for name, cell in item.fields.items() if cell}
+        yield item if isinstance(item, Rejected) else replace(item, fields=filled)
+
+
+def _is_langfuse_table(head: bytes) -> bool:
+    """Whether a file is CSV with the columns of Langfuse's table of observations or of traces."""
+    columns = set(header_of(head))
+    return {"id", "input", "output"} <= columns and any(
+        names <= columns for names in ({"traceId", "startTime"}, {"sessionId", "userId", "timestamp"})
+    )
+
+
 def _is_langfuse(head: bytes) -> bool:
-    if _LANGFUSE.search(head):
+    if _LANGFUSE.search(head) or _is_langfuse_table(head):
         return True
     return bool(_OPENING.match(head) and b'"run_type"' not in head and _LANGFUSE_ROW.search(head))
 
@@ -167,6 +184,6 @@ def _is_langsmith(head: bytes) -> bool:
 
 
 FORMATS = (
-    Format("langfuse", (), _is_langfuse, langfuse_rows, langfuse_rows, "Langfuse export"),
+    Format("langfuse", (".csv",), _is_langfuse, langfuse_rows, langfuse_rows, "Langfuse export"),
     Format("langsmith", (), _is_langsmith, langsmith_rows, langsmith_rows, "LangSmith export"),
 )

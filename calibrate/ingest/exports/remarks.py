@@ -198,8 +198,8 @@ def _with_remarks(
         if score.trace_id == answer
     }  # fmt: skip
     fields = {**row.fields, "scores": own} if own else row.fields
-    said = tuple([label for label in labels if label.trace_id == answer])
-    return replace(row, fields=fields, labels=said, left_out=left_out)
+    own_labels = tuple([label for label in labels if label.trace_id == answer])
+    return replace(row, fields=fields, labels=own_labels, left_out=left_out)
 
 
 def detector_name(system: str, name: str) -> str:

@@ -123,6 +123,17 @@ def suggest(columns: Sequence[str]) -> Mapping[str, str]:
     return suggested
 
 
+def columns_to_name(shown: Preview) -> Mapping[str, str]:
+    """The suggested columns that fill their field only where that is said: `{"answer": "response"}`."""
+    is_table = shown.format in ("csv", "parquet")
+
+    def is_read(field: str, column: str) -> bool:
+        name = re.sub(r"[\s\-]+", "_", column.lower()) if is_table else column
+        return name == field or (field == "trace_id" and name == "id")
+
+    return {field: column for field, column in shown.suggested.items() if not is_read(field, column)}
+
+
 def _cell(value: Any) -> str:
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
     text = str(repair(text).value)

@@ -67,6 +67,12 @@ def recognised(title: str, looked_at: int, rejected: int, *, is_whole: bool) -> 
     return f"recognised as {one_line(title, 80)}: {traces}{f', {count(rejected)} rejected' if rejected else ''}"
 
 
+def assumed(columns: Mapping[str, str], command: str) -> str:
+    """Say which columns a preview took, and the command that imports the file with them."""
+    taken = [f"{field} from {visible(column, 60)!r}" for field, column in columns.items()]
+    return f"assumed: {listed(taken, len(taken))}. `import` assumes nothing: `python -m calibrate {visible(command)}`"
+
+
 def read_as(done: Imported) -> str:
     """Say what was read and which fields it fills."""
     benchmarks = [benchmark(each.title) for each in formats() if each.name == done.format and each.benchmark]
@@ -107,7 +113,9 @@ def can_run(rows: Sequence[Usable], *, looked_at: int, is_whole: bool = True) ->
 def waits_for(name: str, rows: Sequence[Usable]) -> str:
     """Say which detectors wait for a field, and how to log it."""
     who = listed([row.title for row in rows], len(rows))
-    return f"{who}: 0 of {count(rows[0].total, 'trace')} have {LACKING.get(name, name)}. {how_to_log(name)}"
+    total = rows[0].total
+    none = "the trace lacks" if total == 1 else f"0 of {count(total, 'trace')} have"
+    return f"{who}: {none} {LACKING.get(name, name)}. {how_to_log(name)}"
 
 
 def benchmark(title: str) -> str:

@@ -118,6 +118,13 @@ def of_run(total: Total) -> str:
     return f"{text} · cost unknown" if total.unpriced else f"{text} · at most {money(total.cost)}"
 
 
+def no_traces(*, is_labelled: bool) -> str:
+    """Say that there is nothing to run on, and what to look at instead."""
+    if is_labelled:
+        return "No trace is labelled yet, and only those are looked at: `detect --list --all` looks at every trace"
+    return "There is no trace to run on: `import FILE` brings some, and `sample NAME` draws from them"
+
+
 def lacking(name: str, rows: Sequence[Readiness]) -> str:
     """Say which field is missing: "log-probabilities of tokens: on 0 of 540 traces"."""
     if not name:

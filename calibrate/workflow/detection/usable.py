@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from calibrate import registry
+from calibrate import registry, workspace
+from calibrate.detectors.learned import NAME as LEARNED
 from calibrate.ingest.inspection.profile import Profile
 
 
@@ -29,9 +30,12 @@ class Usable:
 
 
 def usable(profile: Profile) -> tuple[Usable, ...]:
-    """Look at every detector that computes scores, by title. What it takes to set one up is not looked at."""
+    """Look at every detector that computes scores, by title. What it takes to set one up is not looked at; one that
+    learns from labels is there when a head is fitted."""
     rows = []
     for name in registry.installed():
+        if name == LEARNED and workspace.current().head is None:
+            continue
         detector = registry.get(name)
         needs = detector.needs | getattr(detector, "also_needs", frozenset())
         lacks = {

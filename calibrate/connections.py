@@ -127,8 +127,8 @@ class PatientProtocol(H11Protocol):
         text = sentence.encode()
         headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(text)))]
         head = h11.Response(status_code=status, headers=[*headers, ("Connection", "close")])
-        for event in (head, h11.Data(data=text), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
+        events = (head, h11.Data(data=text), h11.EndOfMessage())
+        self.transport.write(b"".join([self.conn.send(event) or b"" for event in events]))
         # To close at once would reset the connection where the client goes on sending, and it might not read this.
         self._is_leaving = True
         if self.transport.can_write_eof():

@@ -62,7 +62,7 @@ def test_the_whole_loop(capsys: pytest.CaptureFixture[str], store_url: str, tmp_
         "imported": 0, "duplicates": 60, "rejected": 0, "labels": 0, "labels_left_out": 0, "samples": [], "errors": [],
         "repaired": 0, "left_out": {}, "cut": False, "in_samples": [], "outside_samples": 60,
         "purged": 0, "redacted": {}, "scores": [], "scores_left_out": {},
-        "formats": [{"file": traces, "format": "jsonl"}],
+        "formats": [{"file": traces, "format": "jsonl", "read_with": []}], "refused": {},
         "fields": {"question": 0, "context": 60, "sources": 60, "retrieval_scores": 0, "tokens": 0, "alternatives": 0,
                    "schema": 0, "timestamp": 60, "model": 60, "operation": 0, "label": 60},
     }  # fmt: skip

@@ -23,7 +23,7 @@ from calibrate.runtime import notices
 from calibrate.runtime.crew import Check, Step, crew
 from calibrate.runtime.decision import Decision, OnMissing, check_on_missing, decide, segments_of
 from calibrate.runtime.live import Live, current
-from calibrate.runtime.planning import Plan, PlannedDetector, is_sampled, plan_detector
+from calibrate.runtime.planning import NOT_GIVEN, Plan, PlannedDetector, is_sampled, plan_detector
 from calibrate.runtime.validation import describe_type, find_fault
 from calibrate.thresholds import baselines
 from calibrate.thresholds.model import ThresholdsFile
@@ -222,7 +222,8 @@ class Scorer:
             if check.undone:
                 results = [self._fill_in(result, check, deadline) for result in results]
         for result in results:
-            _notice_unscored(result)
+            if cached is None or all(score.reason != NOT_GIVEN for score in result.scores.values()):
+                _notice_unscored(result)
         return results
 
     def _take_passed(self, result: Scored, given: PassedScores | None) -> Scored:
@@ -275,7 +276,8 @@ class Scorer:
                 pending.append(result)
             else:
                 result.skipped[planned.name] = reason
-        self._run_detector(planned, _use_cached(planned.name, pending, cached) if cached else pending)
+        rest = _use_cached(planned.name, pending, cached) if cached else pending
+        self._run_detector(planned, rest, stored=cached is not None)
 
     def _fill_in(self, result: Scored, check: Check, seconds: float) -> Scored:
         """A copy of the result as it is now, in which every score that is missing has its reason.
@@ -319,9 +321,10 @@ class Scorer:
         self._plan = replace(plan, detectors=detectors, good_until=good_until)
         return detectors
 
-    def _run_detector(self, planned: PlannedDetector, pending: Sequence[Scored]) -> None:
+    def _run_detector(self, planned: PlannedDetector, pending: Sequence[Scored], *, stored: bool) -> None:
+        """`stored`: scores come from a store, so what is not there may come yet, and nobody is to pass it in."""
         if planned.detector is None:
-            if planned.is_external and pending:
+            if planned.is_external and pending and not stored:
                 self._report_once(pending[0].file, planned.name, f"{planned.problem}{HOW_TO_PASS}", kind=NOT_PASSED)
             for result in pending:
                 result.scores[planned.name] = Score(result.trace.id, None, planned.problem, planned.status)

@@ -163,6 +163,12 @@ class External(Aggregate):
         newest = [select(sa.func.max(ScoreRow.scored_at)).where(ScoreRow.config_id == config) for config in configs]
         return max((at for query in newest if (at := self._scalar(query)) is not None), default=None)
 
+    def scored_since(self, configs: Sequence[int], since: datetime | None) -> set[int]:
+        """The keys of the traces of which a score of these configurations came at that time or later."""
+        query = select(TraceRow.id).join(ScoreRow, ScoreRow.content_hash == TraceRow.content_hash)
+        newer = [ScoreRow.scored_at >= since] if since is not None else []
+        return {pk for config in configs for pk in self._scalars(query.where(ScoreRow.config_id == config, *newer))}
+
     def imported_at(self, pks: Sequence[int]) -> dict[int, datetime]:
         """When these traces came into the store, by key."""
         query = select(TraceRow.id, TraceRow.imported_at)

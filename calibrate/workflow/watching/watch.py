@@ -27,7 +27,7 @@ from db.exchange.annotations import queue
 BATCH = 64  # traces scored and decided together: what a kill may lose
 WAIT = timedelta(days=1)
 """How long a trace without a flag waits for a score that is computed elsewhere, from its import on: a nightly batch."""
-PATIENCE = 3  # batches in a row of which nothing could be decided, before a look ends
+PATIENCE = 3  # batches in which all that was tried went wrong, with none decided between, before a look ends
 
 Offer = Callable[[Trace, Decision], None]
 
@@ -52,6 +52,10 @@ class Look:
     @property
     def decided(self) -> int:
         return self.tiers.total()
+
+    @property
+    def troubles(self) -> int:
+        return self.problems.total() + self.failed.total()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,7 @@ class Watcher:
         self._follow()
         if (team := workspace_of(self._store)) != self._workspace:
             self._workspace, self._scorer = team, Scorer(self._file, on_missing=self._on_missing)
+            self._waiting = {}
         look = Look(self._file.version)
         last = self._store.decisions.newest_trace()
         if last == self._seen:
@@ -123,9 +128,12 @@ class Watcher:
         in_vain = 0
         for start in range(0, len(todo), BATCH):
             batch = todo[start : start + BATCH]
-            before = look.decided
+            decided, troubles = look.decided, look.troubles
             self._survive(batch, look)
-            in_vain = in_vain + 1 if look.decided == before else 0
+            if look.decided > decided:
+                in_vain = 0
+            elif look.troubles > troubles:  # a batch that merely waits says nothing of the next
+                in_vain += 1
             on_progress(start + len(batch), len(todo))
             if in_vain == PATIENCE:
                 break
@@ -138,12 +146,13 @@ class Watcher:
         return look
 
     def _leave_waiting(self, pks: Sequence[int]) -> Sequence[int]:
-        """Those of the traces that do not wait: for them, or for one that did, something may be decided now."""
+        """Those of the traces that do not wait: they are new, waited long enough, or a score of them came."""
         configs = [self._config(name) for name, entry in self._file.detectors.items() if entry.is_external]
         imported, before = self._store.external.newest(configs), self._imported
         self._imported, now = imported, self._now()
-        waiting = self._waiting if imported == before else {}
-        self._waiting = {pk: waiting[pk] for pk in pks if pk in waiting and waiting[pk] > now}
+        came = self._store.external.scored_since(configs, before) if imported != before and self._waiting else set()
+        waiting = self._waiting
+        self._waiting = {pk: waiting[pk] for pk in pks if pk in waiting and pk not in came and waiting[pk] > now}
         return [pk for pk in pks if pk not in self._waiting]
 
     def _waits(self, row: _Scored, decision: Decision, imported_at: datetime) -> bool:
@@ -225,11 +234,11 @@ class Watcher:
         imported_at = self._store.external.imported_at([pk for pk, row in scored.items() if row.owed])
         for pk, row in scored.items():
             decision = row.scored.decision
+            failed = {name: why for name, why in row.owed.items() if not self._file.detectors[name].is_external}
+            look.failed.update(failed.keys())
             if pk in imported_at and self._waits(row, decision, imported_at[pk]):
                 self._waiting[pk] = imported_at[pk] + WAIT
                 continue
-            failed = {name: why for name, why in row.owed.items() if not self._file.detectors[name].is_external}
-            look.failed.update(failed.keys())
             if failed and not decision.scored:
                 # While an endpoint is down or a model missing, everything would pass: it can be judged later.
                 self._trouble.add(pk)

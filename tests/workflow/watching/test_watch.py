@@ -476,3 +476,38 @@ def test_nobody_waits_for_scores_of_a_revision_that_was_followed(store: Store) -
     add(store, range(4))
     look = watcher(store).look()
     assert (look.waiting, look.undecided) == (0, 0)
+
+
+def test_waiting_traces_keep_no_older_scored_one_from_being_decided(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    publish_external(store)
+    watcher(store).look()
+    odd = range(1, 81, 2)  # they share words with their context: not flagged, so they wait
+    older = [one for i in odd[:10] for one in add(store, range(i, i + 1), timestamp=NOW - timedelta(hours=1))]
+    for i in odd[10:]:
+        add(store, range(i, i + 1))
+    take_scores(store, "ragas", [StatedScore(one.id, 0.9) for one in older], now=NOW)
+    watching = watcher(store)
+    look = watching.look()
+    assert (look.decided, look.waiting, look.undecided) == (10, 30, 0)
+    assert not [record for record in caplog.records if "guard.check" in record.message]
+    # A score of one is no reason to load the others again.
+    loaded: list[int] = []
+    load = store.traces.load
+    store.traces.load = lambda pks: loaded.extend(pks) or load(pks)  # type: ignore[method-assign, func-returns-value]
+    take_scores(store, "ragas", [StatedScore("n61", 0.9)], now=NOW + timedelta(minutes=1))
+    assert (watching.look().decided, len(loaded)) == (1, 1)
+
+
+@one_database
+def test_a_look_ends_where_all_fails_though_scores_are_to_be_imported(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_external(store)
+    watcher(store).look()
+    add(store, range(10 * BATCH))
+    monkeypatch.setattr(TokenOverlap, "score", lambda self, traces: iter([1 / 0]))
+    look = watcher(store).look()
+    assert look.failed[DETECTOR] == step.PATIENCE * BATCH
+    assert (look.decided, look.waiting, look.undecided) == (0, 3 * BATCH, 7 * BATCH)

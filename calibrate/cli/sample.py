@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, user
 from calibrate.cli.output import table
+from calibrate.cli.pairs import parse_pairs
 from calibrate.cli.progress import Advance, progress
 from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput
@@ -124,7 +125,7 @@ def run(args: Namespace) -> Answer:
     if args.state is not None:
         return _state(store, _require_name(args, "--state", "--state flagged"), args.state)
     since = designs.window_start(designs.parse_since(args.since), at)
-    where = TraceFilter(since=since, undated=since is None)
+    where = _narrow(TraceFilter(since=since, undated=since is None), args.where)
     if args.plan is not None:
         return _plan(store, where, args)
     sharing = _sharing(args)
@@ -157,6 +158,15 @@ def run(args: Namespace) -> Answer:
         halfwidth=halfwidth,
     )  # fmt: skip
     return Answer(document, "\n".join(filter(None, [*lines, _strata(sample)])))
+
+
+def _narrow(where: TraceFilter, conditions: Sequence[str]) -> TraceFilter:
+    """The filter with conditions like `model=m-2`, which must all hold."""
+    attributes = parse_pairs(conditions, "--where")
+    if len(attributes) < len(conditions):
+        raise BadInput("--where gives one name two values: a trace has one value of each, so leave one out")
+    models, operations = (tuple(filter(None, [attributes.pop(name, None)])) for name in ("model", "operation"))
+    return replace(where, models=models, operations=operations, attributes=attributes)
 
 
 def _sharing(args: Namespace) -> Assignment:

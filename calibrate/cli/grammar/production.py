@@ -138,14 +138,18 @@ def add(verbs: Verbs) -> None:
         help="labelled sample of the changed system; repeat to merge",
     )
     verb.add_argument(
-        "--max-recall-drop", type=float, default=0.05, metavar="D", help="by how much recall may drop (default 0.05)"
+        "--max-recall-drop",
+        type=float,
+        default=0.05,
+        metavar="D",
+        help="by how much recall may drop (default 0.05); precision has a limit of its own",
     )
     verb.add_argument(
         "--max-precision-drop",
         type=float,
         default=0.05,
         metavar="D",
-        help="by how much precision may be below what was promised (default 0.05)",
+        help="by how much precision may be below what was promised (default 0.05, also where only the other is given)",
     )
     verb.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="only this detector or ensemble; repeat for more"

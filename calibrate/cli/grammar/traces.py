@@ -146,6 +146,13 @@ def add(verbs: Verbs) -> None:
     )
     verb.add_argument("--precision", type=float, default=0.7, metavar="P", help="plan: that precision (default 0.7)")
     verb.add_argument("--since", default="14d", help="14d (default), 2026-11-01, or all, which includes undated traces")
+    verb.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="ATTR=VALUE",
+        help="draw from traces of which an attribute, model or operation has this value; several must all hold",
+    )
     verb.add_argument("--seed", type=int, help="draw the same traces again from the same store (default: a new seed)")
 
     verb = add_verb(verbs, "assign", "show or say who labels a sample, or give back what somebody holds")

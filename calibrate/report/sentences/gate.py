@@ -77,6 +77,12 @@ def cautions(gate: Gate) -> list[str]:
             f"the release was chosen on labels of {names}, so they say nothing of a change: label a sample of the "
             "changed system"
         )
+    if gate.unlike:
+        names = listed([one_line(name, 60) for name in gate.unlike])
+        notes.append(
+            f"{names}: scores are not like the other traffic's of those days, as they are where a system changed. If "
+            "its traces were not chosen at random, say so (`sample NAME --state flagged|feedback|unknown`)"
+        )
     return notes
 
 

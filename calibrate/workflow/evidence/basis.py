@@ -150,14 +150,21 @@ def must_describe_traffic(caution: Caution | None) -> None:
 
 def caution_of_sample(store: Store, sample: Sample) -> Caution | None:
     """Why the labels of a stored sample do not describe the traffic; None where they do."""
+    if (caution := caution_of_design(sample)) is not None:
+        return caution
+    doubt = find_doubt(store, sample)
+    return Caution(Chosen.UNLIKE, sample.name, doubt) if doubt else None
+
+
+def caution_of_design(sample: Sample) -> Caution | None:
+    """Why a sample was not drawn at random from what it stands for; None where it was, or is said to be."""
     if sample.design == UNKNOWN:
         return Caution(Chosen.UNSTATED, sample.name)
     if sample.design in (FLAGGED_ONLY, "fresh-flagged"):
         return Caution(Chosen.FLAGGED, sample.name)
     if sample.design == FEEDBACK:
         return Caution(Chosen.FEEDBACK, sample.name)
-    doubt = find_doubt(store, sample)
-    return Caution(Chosen.UNLIKE, sample.name, doubt) if doubt else None
+    return None
 
 
 def _stated_caution(store: Store) -> Caution | None:

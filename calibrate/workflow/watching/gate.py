@@ -32,8 +32,9 @@ from calibrate.stats.monitoring.non_inferiority import (
 from calibrate.thresholds.ensembles import EnsembleEntry
 from calibrate.thresholds.model import DetectorEntry, ThresholdsFile
 from calibrate.types import Interval, Sample
-from calibrate.workflow.evidence.basis import choose_basis, must_describe_traffic
+from calibrate.workflow.evidence.basis import Basis, caution_of_design, must_describe_traffic, resolve_sample
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
+from calibrate.workflow.evidence.likeness import find_doubt
 from calibrate.workflow.releasing.history import promised_precision
 from calibrate.workflow.watching.gate_evidence import Tested, live_names, load_tested
 from db import Store
@@ -91,7 +92,8 @@ class Gate:
 
     `forecast`: how many more labels are likely to tell; None once it is decided. `planned`: the labels of a sample that
     shows with a chance of 80% that all holds if nothing changed; None where no number does. `seen`: samples among these
-    that the release was chosen on, by the detectors as they are now. `left`: members of the sample without a label.
+    that the release was chosen on, by the detectors as they are now. `unlike`: those stated to be random whose scores
+    are not like the other traffic's. `left`: members of the sample without a label.
     """
 
     file: ThresholdsFile
@@ -105,6 +107,7 @@ class Gate:
     forecast: Forecast | None
     planned: int | None
     seen: tuple[str, ...]
+    unlike: tuple[str, ...]
 
     @property
     def decision(self) -> Decision:
@@ -132,14 +135,12 @@ def judge(
         if not 0 < margin < 1:
             raise BadInput(f"--max-{name}-drop {margin:g}: give a share between 0 and 1, 0.05 for instance")
     promised = _promises(file, _choose(file, only), recall_margin, precision_margin)
-    basis = choose_basis(store, list(samples))
-    must_describe_traffic(basis.caution)
-    assert basis.sample is not None
-    at_hand = labels_at_hand(store, basis.sample)
+    sample = _sample(store, samples)
+    at_hand = labels_at_hand(store, sample)
     if not at_hand.counts.clean + at_hand.counts.hallucinated:
-        raise BadInput(f"no label of the sample {basis.sample.name!r} counts yet: label it in its order")
+        raise BadInput(f"no label of the sample {sample.name!r} counts yet: label it in its order")
     family = sum(map(len, promised.values()))
-    tested = load_tested(store, file, list(promised), basis)
+    tested = load_tested(store, file, list(promised), Basis(sample))
     judged = tuple(
         Judged(row, tuple(_compare(row, promise, family, exact=exact) for promise in promised[row.name]))
         for row in tested
@@ -147,7 +148,7 @@ def judge(
     labels = at_hand.counts.clean + at_hand.counts.hallucinated
     gate = Gate(
         file=file,
-        sample=basis.sample,
+        sample=sample,
         judged=judged,
         exact=exact,
         labels=labels,
@@ -156,9 +157,19 @@ def judge(
         at_hand=at_hand,
         forecast=None,
         planned=_plan(judged, exact=exact),
-        seen=_seen(file, basis.sample) if all(row.same for row in tested) else (),
+        seen=_seen(file, sample) if all(row.same for row in tested) else (),
+        unlike=tuple(part.name for part in sample.parts or (sample,) if find_doubt(store, part)),
     )
     return gate if gate.decision != "too few labels" else _foresee(gate)
+
+
+def _sample(store: Store, samples: Sequence[str]) -> Sample:
+    """The samples. They are to be drawn at random, but not to be like the traffic around them, as elsewhere: that is
+    of the old system."""
+    sample = resolve_sample(store, list(samples))
+    assert sample is not None
+    must_describe_traffic(next(filter(None, map(caution_of_design, sample.parts or (sample,))), None))
+    return sample
 
 
 def _choose(file: ThresholdsFile, only: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.report.sentences import labels
 from calibrate.stats.sampling.designs import Cut
-from calibrate.types import Label, Member, Sample, TraceFilter
+from calibrate.types import Label, Member, Record, Sample, Trace, TraceFilter
 from calibrate.workflow.evidence import evidence, loading
 from calibrate.workflow.evidence.prevalence import estimate_prevalence
 from calibrate.workflow.sampling import sample as step
@@ -368,3 +368,25 @@ def test_a_plan_takes_thresholds_that_there_are_and_says_where_labels_know_of_no
         labels.doubt(plan(light, ALL, wish=0.1, precision=0.1, prevalence=0.1).doubt)
     )
     assert plan(light, ALL, wish=0.1, precision=0.45, prevalence=0.1).doubt is None
+
+
+def test_a_sample_is_drawn_from_the_traces_that_a_condition_names(
+    store: Store, store_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    traces = [
+        Trace(
+            f"c{n}",
+            answer=f"answer {n}",
+            model="a" if n % 2 else "b",
+            attributes={"deployment": "canary"} if n < 20 else {},
+        )
+        for n in range(40)
+    ]
+    store.traces.add([Record(n + 1, trace) for n, trace in enumerate(traces)], labels_as=None, now=NOW)
+    call = ["sample", "canary", "--size", "30", "--since", "all", "--store", store_url]
+    assert main([*call, "--where", "deployment=canary", "--where", "model=a"]) == 0
+    sample = store.samples.get("canary")
+    assert sample is not None
+    assert {line.trace_id for line in store.samples.lines(sample.id)} == {f"c{n}" for n in range(1, 20, 2)}
+    assert main([*call, "--where", "model=a", "--where", "model=b"]) == 2
+    assert "two values" in capsys.readouterr().err

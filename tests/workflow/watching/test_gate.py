@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ import pytest
 from markdown_it import MarkdownIt
 
 from calibrate.cli import main
+from calibrate.errors import BadInput
 from calibrate.report import markdown
+from calibrate.report.sentences.gate import cautions
 from calibrate.runtime import decide
 from calibrate.thresholds import Cuts, EnsembleEntry, EnsembleMetrics, Metrics, ThresholdsFile, write
-from calibrate.types import Interval, Score, TraceFilter
+from calibrate.types import Interval, Record, Score, Trace, TraceFilter
+from calibrate.workflow.evidence.basis import choose_basis
+from calibrate.workflow.traces.stated_samples import keep_stated, state_again
 from calibrate.workflow.watching.gate import judge
 from db import Store, open_store
 from tests.thresholds.make import entry, release
@@ -110,6 +115,24 @@ def test_a_changed_detector_is_judged_by_what_it_says_now(store: Store, data: An
     changed = judge(store, thresholds(), ["w47"]).judged[0]
     assert (changed.tested.same, changed.tested.version) == (False, "2")
     assert changed.figures[0].now.value == 1  # flags everything
+
+
+def test_a_sample_of_a_changed_system_need_not_be_like_the_traffic_beside_it(store: Store) -> None:
+    """Labels stated as random, among traffic of the old system that scores otherwise."""
+    labels, scores = draw(N)
+    fill(store, labels, scores)
+    beside = [Trace(f"old{n}", answer=f"old answer {n}", timestamp=NOW - timedelta(hours=n)) for n in range(N)]
+    store.traces.add([Record(n + 1, trace) for n, trace in enumerate(beside)], labels_as=None, now=NOW)
+    give_scores(store, beside, [0.95] * N)
+    sample = keep_stated(store, "canary", [f"t{n}" for n in range(N)], design="random", now=NOW)
+    assert choose_basis(store, "canary").caution is not None
+    gate = judge(store, thresholds(Interval(0.99, 0.98, 1)), ["canary"])
+    assert (gate.decision, gate.unlike) == ("fell", ("canary",))
+    [note] = cautions(gate)
+    assert "canary: scores are not like the other traffic's" in note
+    state_again(store, sample, design="flagged", now=NOW)
+    with pytest.raises(BadInput, match="flagged traces only"):
+        judge(store, thresholds(), ["canary"])
 
 
 # ------------------------------------------------------------------------------------------------ the command line

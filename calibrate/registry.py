@@ -71,6 +71,13 @@ def get(name: str) -> type[Detector]:
     raise UnknownDetector(f"no detector {name!r}; {hint}")
 
 
+def how_to_score(name: str, options: str = "--all") -> str:
+    """The command by which a detector gets scores: of those computed elsewhere an import, else a run with `options`."""
+    if name in workspace.current().external:
+        return f"scores import FILE --detector {name}"
+    return f"detect {name} {options}".rstrip()
+
+
 def make(name: str, params: Mapping[str, Any] | None = None) -> Detector:
     """Construct a detector with these parameters, the rest at their defaults.
 

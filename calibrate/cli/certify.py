@@ -191,7 +191,7 @@ def _drawing_line(name: str, detector: str, plan: Plan, available: int) -> str:
     fresh = numbers.count(available, "flagged trace") + " to draw from"
     if available >= plan.labels:
         return f"`{name}` draws them; there are {fresh}"
-    more = f"score what came in since (`detect {detector} --all`), or wait: there are {fresh}"
+    more = f"score what came in since (`{registry.how_to_score(detector)}`), or wait: there are {fresh}"
     if available < (least := step.least(plan)):
         return f"{more}, and fewer than {least} certify nothing"
     return f"{more}; or `{name} --fewer` draws these, less likely to certify, and as valid"

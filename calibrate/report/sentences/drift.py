@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
+from calibrate import registry
 from calibrate.report.names import title_of
 from calibrate.report.numbers import about, count, number, share, stamp
 from calibrate.sanitize import visible
 from calibrate.stats.monitoring.drift import ENOUGH, GROUPS, Moved, Shift
 from calibrate.workflow.watching.drift_report import DetectorDrift, DriftState, Gap, NextStep, Report, Stale
+from calibrate.workspace import current
 
 MODEL_WIDTH = 100
 # Ordered by urgency.
@@ -73,7 +75,10 @@ def next_step(report: Report) -> str:
             hint += f"; then the same for {others}" if len(first.segments) > 1 else ""
         return f"label flagged traces until it is known: `recheck {first.detector}{model}{target}`{hint}"
     if report.next == NextStep.DETECT:
-        return f"score the traffic: `detect {' '.join(report.waiting)} --all`"
+        own = [name for name in report.waiting if name not in current().external]
+        commands = [f"detect {' '.join(own)} --all"] if own else []
+        commands += [registry.how_to_score(name) for name in report.waiting if name not in own]
+        return f"score the traffic: {', '.join(f'`{command}`' for command in commands)}"
     return "nothing to do"
 
 
@@ -88,7 +93,7 @@ def _line_parts(line: DetectorDrift) -> Iterator[str]:
     if line.shift is not None and line.moved is not None:
         yield comparison(line.detector, line.shift, line.moved)
     elif line.gap is not None:
-        yield f"{title_of(line.detector)}: {_gap(line.gap)}: run `detect {line.detector} --all`"
+        yield f"{title_of(line.detector)}: {_gap(line.gap)}: run `{registry.how_to_score(line.detector)}`"
     if line.baseline:
         yield baseline(line)
     if line.urgent:

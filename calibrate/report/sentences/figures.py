@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calibrate import registry
 from calibrate.errors import TouchstoneError
 from calibrate.orientation import SIGNS
 from calibrate.report.names import title_of
@@ -233,8 +234,9 @@ def cautions(point: OperatingPoint, *, not_run: int = 0) -> list[str]:
     labels, unscored = count(point.n, "labelled trace"), point.n - _scored(point)
     if not_run:
         notes.append(
-            f"{title_of(point.detector)} was not run on {count(not_run)} of {labels} (detect {point.detector}); until "
-            "it is, they count as not flagged, and hallucinations among them as missed."
+            f"{title_of(point.detector)} was not run on {count(not_run)} of {labels} "
+            f"({registry.how_to_score(point.detector, '')}); until it is, they count as not flagged, and "
+            "hallucinations among them as missed."
         )
     if unscored > not_run:
         notes.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shlex import quote
 
+from calibrate import registry
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, day, exact_share, interval, share
 from calibrate.report.numbers import period as days
@@ -108,7 +109,7 @@ def next_step(at: State) -> str:
         f"`recheck {name}{model} --since DATE` takes a longer period ({count(at.plan.since_release or 0)} were flagged "
         "since the release), or score newer traffic"
         if (at.plan.since_release or 0) > at.pool
-        else f"score newer traffic (`detect {name} --all`), then `recheck {name}{model}` begins anew"
+        else f"score newer traffic (`{registry.how_to_score(name)}`), then `recheck {name}{model}` begins anew"
     )
 
 

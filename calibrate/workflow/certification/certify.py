@@ -23,6 +23,7 @@ from datetime import datetime
 
 import numpy as np
 
+from calibrate import registry
 from calibrate.errors import BadInput
 from calibrate.stats.certification.certificates import Plan
 from calibrate.stats.certification.stage_b import certify
@@ -206,13 +207,13 @@ def _check_enough(attempt: Attempt, fixed: Plan, n: int, *, fewer: bool) -> None
     if n < few:
         raise BadInput(
             f"the plan asks for {fixed.labels} flagged traces to test on, and {n} are there: score what came in since "
-            f"(`detect {name} --all`), or wait for traffic; fewer than {few} certify nothing, even if all of them are "
-            "hallucinated"
+            f"(`{registry.how_to_score(name)}`), or wait for traffic; fewer than {few} certify nothing, even "
+            "if all of them are hallucinated"
         )
     raise BadInput(
         f"the plan asks for {fixed.labels} flagged traces to test on, and {n} are there: score what came in since "
-        f"(`detect {name} --all`), or wait for traffic; or draw these {n} (`{attempts.command(attempt)} --fewer`): "
-        "less likely to certify, and as valid"
+        f"(`{registry.how_to_score(name)}`), or wait for traffic; or draw these {n} "
+        f"(`{attempts.command(attempt)} --fewer`): less likely to certify, and as valid"
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from calibrate import registry
 from calibrate.errors import BadInput
 from calibrate.workflow.detection.detect import config_id
-from calibrate.workspace import current
 from db import Store
 from db.scores import Config
 
@@ -22,10 +21,9 @@ def resolve_config(store: Store, name: str, params: Mapping[str, Any] | None = N
         return store.scores.get_config(config_id(store, registry.make(name, params)))
     registry.get(name)
     configs = store.scores.configs(name)
-    if not configs and name in current().external:
-        raise BadInput(f"{name} has no scores yet: import them with `scores import FILE --detector {name}`")
     if not configs:
-        raise BadInput(f"{name} has no scores yet: run it first (`detect {name} --labelled`, or the Detect page)")
+        command = registry.how_to_score(name, "--labelled")
+        raise BadInput(f"{name} has no scores yet: make them first (`{command}`, or the Detect page)")
     return default_config(configs)
 
 

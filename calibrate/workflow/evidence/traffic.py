@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import numpy as np
 
+from calibrate import registry
 from calibrate.errors import BadInput
 from calibrate.stats.choosing.pool import Pool
 from calibrate.types import Sample, TraceFilter
@@ -27,7 +28,7 @@ def scored_traffic(store: Store, data: Evidence) -> Pool:
     if waiting > NOT_RUN * total:
         raise BadInput(
             f"{data.config.name} was run on {total - waiting:,} of the window's {total:,} traces, too few to say what "
-            f"it flags a day: run it on all (`detect {data.config.name} --all`, or the Detect page)"
+            f"it flags a day: score all (`{registry.how_to_score(data.config.name)}`, or the Detect page)"
         )
     run = store.scores.window(data.config.id, where)
     values = run[~np.isnan(run)]

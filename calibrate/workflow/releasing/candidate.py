@@ -131,7 +131,8 @@ def _refuse_never_scored(store: Store, saved: SavedPoint) -> None:
         options = "".join(f" --param {name}={value}" for name, value in params if value != usual.get(name))
         raise BadInput(
             f"{saved.detector}: its point {saved.point.policy} is for settings that made no score here, so no runtime "
-            f"would take it: `detect {saved.detector} --labelled{options}`, then choose and save it again"
+            f"would take it: `{registry.how_to_score(saved.detector, f'--labelled{options}')}`, then choose and "
+            "save it again"
         )
 
 

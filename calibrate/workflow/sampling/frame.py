@@ -189,8 +189,8 @@ def _scores_of(
     values = scores[:, 0]
     if len(keys) and np.isnan(values).all():
         raise BadInput(
-            f"{config.name} has scored no trace of the window: run it first (`detect {config.name} --all`, or the "
-            "Detect page)"
+            f"{config.name} has scored no trace of the window: score it first "
+            f"(`{registry.how_to_score(config.name)}`, or the Detect page)"
         )
     _check_finite(values)
     return keys, values

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import numpy as np
 
+from calibrate import registry
 from calibrate.errors import BadInput
 from calibrate.sanitize import is_plain
 from calibrate.stats.sampling import designs
@@ -219,8 +220,8 @@ def _nothing_flagged(store: Store, where: TraceFilter, at: Moment, cut: Cut, *, 
             "already: import newer traces and score them, or widen the window"
         )
     return BadInput(
-        f"{name} flags no trace of the window at {cut.threshold:g}: score the window first (`detect {name} --all`, or "
-        "the Detect page), widen it, or loosen the threshold"
+        f"{name} flags no trace of the window at {cut.threshold:g}: score the window first "
+        f"(`{registry.how_to_score(name)}`, or the Detect page), widen it, or loosen the threshold"
     )
 
 

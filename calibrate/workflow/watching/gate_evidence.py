@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate import registry
-from calibrate.detectors.shared.external import is_external
 from calibrate.errors import BadInput
 from calibrate.stats.ensembles import rules
 from calibrate.stats.sweep.sweep import Sweep, sweep
@@ -77,15 +76,11 @@ def _load(store: Store, name: str, entry: DetectorEntry, basis: Basis) -> Eviden
         data = load_evidence(store, name, basis=basis, config=config)
         if data.not_run <= NOT_RUN * len(data.rows):
             return data
-    if name in registry.names() and is_external(registry.get(name)):
-        raise BadInput(
-            f"{name} has no scores of these labels: import them first (`scores import FILE --detector {name}`)"
-        )
     scope = f"--sample {basis.sample.names[0]}" if basis.sample else "--labelled"
     params = "".join(f" --param {key}={value}" for key, value in entry.params.items())
     raise BadInput(
-        f"{name} has no scores of these labels with the parameters of the release: run it first "
-        f"(`detect {name} {scope}{params}`)"
+        f"{name} has no scores of these labels with the parameters of the release: make them first "
+        f"(`{registry.how_to_score(name, scope + params)}`)"
     )
 
 

@@ -26,6 +26,7 @@ from typing import Literal
 
 import numpy as np
 
+from calibrate import registry
 from calibrate.errors import BadInput
 from calibrate.stats.monitoring.eprocess import Path, Standing, follow_labels, standing
 from calibrate.stats.sampling.designs import Cut
@@ -252,8 +253,8 @@ def more(store: Store, recheck: Recheck, *, labels: int | None = None, now: date
     if at.exhausted:
         raise BadInput(
             f"all {at.pool:,} traces that were flagged in its period are labelled, and they do not decide it: name a "
-            f"longer period (`recheck {recheck.detector} --since DATE`), or score newer traffic (`detect "
-            f"{recheck.detector} --all`)"
+            f"longer period (`recheck {recheck.detector} --since DATE`), or score newer traffic ("
+            f"`{registry.how_to_score(recheck.detector)}`)"
         )
     wanted = labels or min(max(at.standing.more or at.plan.batch, AT_LEAST), MOST)
     seed = [at.plan.seed, at.sample.size]
@@ -320,14 +321,15 @@ def _check_flagged(traffic: Traffic, plan: Plan, detector: str, released: dateti
             f"{detector} has flagged no trace{of} since the release of {released.date()} at {plan.limit}"
             + (" that no recheck of that traffic has drawn" if traffic.cut.apart else "")
             + "; the period of a recheck begins at the release at the earliest, so no --since changes this: score the "
-            f"traffic first (`detect {detector} --all`, or the Detect page), or wait for traffic after the release"
+            f"traffic first (`{registry.how_to_score(detector)}`, or the Detect page), or wait for traffic after the "
+            "release"
         )
     raise BadInput(
         f"{detector} has flagged no trace{of} since {start.date()} at {plan.limit}"
         + (" that no recheck of that traffic has drawn" if traffic.cut.apart else "")
-        + f", and {traffic.since_release:,} since the release of {released.date()}: score the traffic first (`detect "
-        f"{detector} --all`, or the Detect page), wait for traffic, or take an earlier day since the release where one "
-        "was flagged"
+        + f", and {traffic.since_release:,} since the release of {released.date()}: score the traffic first "
+        f"(`{registry.how_to_score(detector)}`, or the Detect page), wait for traffic, or take an earlier day "
+        "since the release where one was flagged"
     )
 
 

@@ -164,7 +164,7 @@ def test_labels_that_cannot_choose_say_what_is_missing(
 
 def test_a_detector_that_was_never_run_says_how_to(store: Store) -> None:
     fill(store, [True, False], [0.1, 0.9])
-    with pytest.raises(BadInput, match="rouge_l has no scores yet: run it first"):
+    with pytest.raises(BadInput, match="rouge_l has no scores yet: make them first"):
         loading.load_evidence(store, "rouge_l")
 
 

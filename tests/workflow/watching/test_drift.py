@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import energy_distance, fisher_exact
 
+from calibrate import workspace
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.report.sentences import drift as sentences
 from calibrate.stats.monitoring.drift import Window
-from calibrate.types import TraceFilter
+from calibrate.types import ExternalDetector, TraceFilter
 from calibrate.workflow.sampling import sample
-from calibrate.workflow.watching import drift, drift_report
+from calibrate.workflow.watching import drift, drift_report, recheck
 from db import Store, open_store
 from tests.workflow.aftermath import RELEASED, THRESHOLD, add, released, scores_of
 from tests.workflow.making import ABOVE, NOW, give_scores
@@ -114,6 +115,14 @@ def test_traffic_without_scores_is_not_said_to_hold(store: Store) -> None:
     assert f"not scored since the release: run `detect {ABOVE} --all`" in sentences.line_verdict(report.lines[0])
     assert sentences.next_step(report) == f"score the traffic: `detect {ABOVE} --all`"
     assert "holds as far" not in sentences.line_verdict(report.lines[0])
+    # Nothing runs a detector whose scores are imported.
+    elsewhere = ExternalDetector(ABOVE, "above", None, None, None, "1", "ann", NOW)
+    with workspace.using(workspace.Workspace(external={ABOVE: elsewhere})):
+        command = f"`scores import FILE --detector {ABOVE}`"
+        assert sentences.line_verdict(report.lines[0]).endswith(f"run {command}")
+        assert sentences.next_step(report) == f"score the traffic: {command}"
+        with pytest.raises(BadInput, match=f"score the traffic first .{command}"):
+            recheck.begin(store, ABOVE, target=0.7, since=None, by="ann", now=NOW)
 
 
 def test_scores_of_chosen_traces_stand_for_nothing_those_of_a_random_sample_do(lite: Store) -> None:

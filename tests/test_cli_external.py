@@ -149,6 +149,11 @@ def test_scores_come_with_traces_and_wait_for_their_direction(shell: Shell) -> N
     assert done["left_out"] == {"scores.verdict": N // 2}
     error = shell("sweep", NAME, code=2)["error"]
     assert error.endswith(f"`scores define {NAME} --flag-when above`, or below")
+    assert shell("scoreboard", code=2)["error"] == error
+    for named in ((), ("--detector", NAME)):
+        assert shell("scores", "export", str(shell.folder / "out.jsonl"), "--force", *named)["rows"] == N
+    rows = map(json.loads, (shell.folder / "out.jsonl").read_text().splitlines())
+    assert {row["trace_id"]: row["score"] for row in rows} == {f"t{n}": score for n, score in enumerate(SCORES)}
     shell("scores", "define", NAME, "--flag-when", "below", "--unit", "share of claims")
     assert shell("sweep", NAME)["auroc"] == pytest.approx(roc_auc_score(BAD, -np.array(SCORES)), abs=CLOSE)
     again = shell("import", shell.traces(scores=scores), "--labels-as", "gold")
@@ -158,7 +163,7 @@ def test_scores_come_with_traces_and_wait_for_their_direction(shell: Shell) -> N
     listed = shell("detect", "--list", "--all")["detectors"][NAME]
     assert (listed["group"], listed["scored"]) == ("imported", N)
     assert NAME in shell("scoreboard")["ranked"] + shell("scoreboard")["may_be_best"] + [shell("scoreboard")["leader"]]
-    assert shell("scores", "export", str(shell.folder / "out.jsonl"), "--detector", NAME)["rows"] == N
+    assert shell("scores", "export", str(shell.folder / "out.jsonl"), "--detector", NAME, "--force")["rows"] == N
 
 
 def test_rows_without_an_id_are_found_by_what_they_quote(shell: Shell) -> None:

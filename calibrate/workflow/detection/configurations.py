@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calibrate import registry
+from calibrate.detectors.shared.external import undefined
 from calibrate.errors import BadInput
 from calibrate.workflow.detection.detect import config_id
+from calibrate.workspace import current
 from db import Store
 from db.scores import Config
 
@@ -25,6 +27,14 @@ def resolve_config(store: Store, name: str, params: Mapping[str, Any] | None = N
         command = registry.how_to_score(name, "--labelled")
         raise BadInput(f"{name} has no scores yet: make them first (`{command}`, or the Detect page)")
     return default_config(configs)
+
+
+def nothing_scored() -> BadInput:
+    """That no detector has scores to go by, and the remedy: a direction, where some were imported without."""
+    waiting = [name for name, external in sorted(current().external.items()) if external.flag_when is None]
+    if waiting:
+        return BadInput(undefined(waiting[0]))
+    return BadInput("no detector has scores yet: run them first (`detect all --labelled`, or the Detect page)")
 
 
 def configs_by_detector(store: Store) -> dict[str, list[Config]]:

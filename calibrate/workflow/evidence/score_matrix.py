@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrate import registry
-from calibrate.errors import BadInput
 from calibrate.stats.sweep.design import Design
 from calibrate.types import FlagWhen, Sample
 from calibrate.workflow.detection import configurations
@@ -88,7 +87,7 @@ def load_score_matrix(
     """
     names = list(configurations.configs_by_detector(store)) if names is None else list(dict.fromkeys(names))
     if not names:
-        raise BadInput("no detector has scores yet: run them first (`detect all --labelled`, or the Detect page)")
+        raise configurations.nothing_scored()
     basis = basis or choose_basis(store, sample)
     configs = {name: configurations.resolve_config(store, name) for name in names}
     counted = {name: count_labels(store, config, basis.sample) for name, config in configs.items()}

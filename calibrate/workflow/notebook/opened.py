@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Self
 
 from calibrate.errors import BadInput
+from calibrate.workflow.traces.external_scores import use_external
 from db import Store
 
 
@@ -26,6 +27,7 @@ class Opened:
     def _store(self) -> Store:
         if self._closed:
             raise BadInput("the workbench is closed: open it again with calibrate.open")
+        use_external(self._opened)  # a shell beside may have defined one since
         return self._opened
 
     def __enter__(self) -> Self:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from calibrate.thresholds.model import ThresholdsFile
+from calibrate.workflow.traces.external_scores import TakenScores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +33,11 @@ class AddedTraces:
         How many rows had a field that was not imported, by field.
     redacted : mapping of str to int
         How often each kind of personal data or secret was replaced.
+    scores : sequence of TakenScores
+        What became of the scores that came along, a detector each: `name`, and how many are `new`, `changed`, the
+        `same` as before, and `left_out`.
+    scores_left_out : mapping of str to str
+        The names under which no score was taken, and why.
     """
 
     imported: int
@@ -44,6 +50,8 @@ class AddedTraces:
     sample: str | None
     left_out: Mapping[str, int]
     redacted: Mapping[str, int]
+    scores: Sequence[TakenScores] = ()
+    scores_left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,14 @@ from calibrate import settings
 from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
 from calibrate.stats.sampling import designs
-from calibrate.types import Label, LabelState, TraceFilter
+from calibrate.types import ExternalDetector, FlagWhen, Label, LabelState, TraceFilter
 from calibrate.workflow.evidence.basis import resolve_sample
 from calibrate.workflow.labelling import guides
 from calibrate.workflow.labelling.interchange import compare_rows
 from calibrate.workflow.notebook import frames
 from calibrate.workflow.notebook.opened import Opened, now
 from calibrate.workflow.notebook.results import AddedLabels, AddedTraces
+from calibrate.workflow.traces.external_scores import Bound, define_external
 from calibrate.workflow.traces.import_labelled import import_rows
 from calibrate.workflow.traces.membership import must_not_be_drawn
 from calibrate.workflow.traces.stated_samples import keep_stated
@@ -73,7 +74,7 @@ class TracesAndLabels(Opened):
         Returns
         -------
         AddedTraces
-            How many came in, and the rejected rows with their reasons.
+            How many came in, the rejected rows with their reasons, and what became of a column `scores`.
 
         Raises
         ------
@@ -118,7 +119,51 @@ class TracesAndLabels(Opened):
             sample=done.sample.name if done.sample else None,
             left_out=report.left_out,
             redacted=report.redacted,
+            scores=done.scores,
+            scores_left_out=done.refused,
         )
+
+    def define(
+        self,
+        name: str,
+        *,
+        flag_when: FlagWhen | None = None,
+        unit: str | None = None,
+        low: Bound = None,
+        high: Bound = None,
+    ) -> ExternalDetector:
+        """Say which scores of a detector are suspicious, whose scores came along with traces or were imported.
+
+        Parameters
+        ----------
+        name : str
+            Of the detector.
+        flag_when : {"above", "below"}, optional
+            The suspicious side.
+        unit : str, optional
+            What a score is, in words.
+        low, high : float or "none", optional
+            What a score can be; ``"none"`` takes a bound away.
+
+        Returns
+        -------
+        ExternalDetector
+            What is known of it now. What is not given stays as it was.
+
+        Raises
+        ------
+        BadInput
+            Nothing to define, a name that it cannot have, bounds that leave stored scores outside, and another
+            direction than the one that a saved threshold goes by.
+
+        Examples
+        --------
+        >>> bench.define("our_judge", flag_when="above", unit="P(hallucination)").flag_when
+        'above'
+        """
+        if (flag_when, unit, low, high) == (None, None, None, None):
+            raise BadInput(f"say what to define of {name}: flag_when='above', or 'below'")
+        return define_external(self._store, name, flag_when=flag_when, unit=unit, low=low, high=high, now=now())
 
     def label(
         self,

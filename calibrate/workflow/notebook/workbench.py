@@ -5,7 +5,6 @@ from __future__ import annotations
 from calibrate import settings
 from calibrate.workflow.notebook.steps import Steps
 from calibrate.workflow.notebook.traces_and_labels import TracesAndLabels
-from calibrate.workflow.traces.external_scores import use_external
 from db import open_store
 from db.audit import Actor, identify_by
 
@@ -52,9 +51,7 @@ class Workbench(TracesAndLabels, Steps):
 def open_workbench(url: str | None = None, *, create: bool = True) -> Workbench:
     """Open a store in the name of the user, as `calibrate.open` describes."""
     identify_by(_actor)
-    store = open_store(url or settings.read().store, create=create)
-    use_external(store)
-    return Workbench(store)
+    return Workbench(open_store(url or settings.read().store, create=create))
 
 
 def _actor() -> Actor:

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import calibrate
+import calibrate.workspace
 from calibrate.cli import main
 from calibrate.errors import BadInput, Unavailable
 from calibrate.ingest import read
@@ -141,6 +142,27 @@ def test_a_frame_comes_in_as_its_rows_would_from_a_file(bench: Workbench, tmp_pa
     assert bench.add(frame, columns={"answer": "reply"}).duplicates == 2
     again = bench.add(bench.traces().drop(columns="gold"))
     assert (again.imported, again.duplicates, again.rejections) == (0, 2, 0)
+
+
+def test_scores_that_come_along_are_told_defined_and_swept(bench: Workbench, url: str) -> None:
+    frame = answers(20)
+    frame["scores"] = [{"our_judge": n / 20, "rouge_l": 0.5} for n in range(20)]
+    added = bench.add(frame, labels_as="ann", design="random")
+    [taken] = added.scores
+    assert (taken.name, taken.new, taken.left_out) == ("our_judge", 20, 0)
+    assert added.scores_left_out.keys() == {"rouge_l"}
+    assert sorted(bench.scores(wide=True)["our_judge"]) == [n / 20 for n in range(20)]
+    with pytest.raises(BadInput, match="nobody has said"):
+        bench.sweep("our_judge")
+    with pytest.raises(BadInput, match="say what to define"):
+        bench.define("our_judge")
+    assert bench.define("our_judge", flag_when="below").flag_when == "below"
+    assert bench.sweep("our_judge").attrs["flag_when"] == "below"
+    # What a shell beside says counts at once.
+    workspace = calibrate.workspace.current()
+    assert main(["scores", "define", "our_judge", "--flag-when", "above", "--store", url]) == 0
+    calibrate.workspace.use(workspace)  # as this process knew it before
+    assert bench.sweep("our_judge").attrs["flag_when"] == "above"
 
 
 def test_labels_go_out_as_they_came_in(bench: Workbench, url: str) -> None:

@@ -146,7 +146,7 @@ def test_scores_come_with_traces_and_wait_for_their_direction(shell: Shell) -> N
     [taken] = done["scores"]
     assert (taken["detector"], taken["new"], taken["left_out"]) == (NAME, N, 0)
     assert sorted(done["scores_left_out"]) == ["help\x1bful", "rouge_l"]
-    assert done["left_out"] == {"scores.verdict": N // 2}
+    assert done["left_out"] == {"scores.verdict (text, no number)": N // 2}
     error = shell("sweep", NAME, code=2)["error"]
     assert error.endswith(f"`scores define {NAME} --flag-when above`, or below")
     assert shell("scoreboard", code=2)["error"] == error

@@ -19,6 +19,7 @@ from calibrate.redaction import Redactor
 from calibrate.types import Added, Record, TraceSink
 
 MAX_ERRORS = 1000
+MAX_SCORES = 8  # names of scores that are reported; a record may bring a hundred
 MAX_FIELDS = 100
 BATCH_BYTES = 8 * 1024 * 1024
 """A batch ends at this size even if it holds fewer records, so that long answers do not add up in memory."""
@@ -182,9 +183,16 @@ class _Tally:
     def note(self, record: Record) -> None:
         self.repaired += record.repaired
         self.redacted.update(record.redacted)
-        for name in record.left_out:
+        for name in map(self._group, record.left_out):
             if name in self.left_out or len(self.left_out) < MAX_FIELDS:
                 self.left_out[name] += 1
+
+    def _group(self, name: str) -> str:
+        """The name under which a field is counted that was not imported."""
+        if not name.startswith("scores.") or name in self.left_out:
+            return name
+        named = sum(other.startswith("scores.") for other in self.left_out)
+        return name if named < MAX_SCORES else "scores (under other names)"
 
     def report(self, *, share: float, stopped: bool = False) -> ImportReport:
         return ImportReport(

@@ -130,3 +130,24 @@ def test_a_strict_import_shows_how_far_it_has_checked_and_can_be_stopped_there(s
     sink.batches.clear()
     report = import_file(sink, path, strict=True, batch_size=10, should_stop=lambda: True)
     assert (report.stopped, report.checked, report.imported, sink.batches) == (True, 10, 0, [])
+
+
+def test_scores_that_are_none_are_grouped_with_the_reason(sink, jsonl):
+    odd = {"a": True, "b": "0.3", "c": {"score": 1}, "d": 10**400, "e": [1], "none": None}
+    many = {f"n{i}": i for i in range(130)} | {"late": "x"}
+    lines = [{"id": "a", "answer": "x", "scores": odd}, {"id": "b", "answer": "y", "scores": many}]
+    lines += [{"id": f"c{i}", "answer": f"z{i}", "scores": {f"odd {i}": "x"}} for i in range(20)]
+    lines += [
+        {"id": "d", "answer": "v", "scores": [{"name": "j", "value": 1}, {"name": "j", "value": 2}, {"value": 1}]}
+    ]
+    left_out = import_file(sink, jsonl(*lines)).left_out
+    assert {name: n for name, n in left_out.items() if not name.startswith("scores.odd")} == {
+        "scores.a (true or false, no number)": 1,
+        "scores.b (text, no number)": 1,
+        'scores.c (without a "value")': 1,
+        "scores.d (not finite)": 1,
+        "scores.e (no number)": 1,
+        "scores (beyond the first 100 of a trace)": 1,
+        "scores (under other names)": 18,
+        "scores (without a name)": 1,
+    }

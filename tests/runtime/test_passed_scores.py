@@ -67,6 +67,7 @@ def test_scores_come_with_the_span_of_an_answer() -> None:
     with program.tracer.start_as_current_span("chat", attributes=chat(FALSE)) as span:
         said = {"gen_ai.evaluation.name": "ragas", "gen_ai.evaluation.score.value": 0.125}
         span.add_event(EVALUATION, said)
+        span.add_event(EVALUATION, {**said, "gen_ai.evaluation.score.value": 0.75})  # the first counts
         span.add_event(EVALUATION, {**said, "gen_ai.evaluation.name": "word_overlap"})  # no external one
     assert scores(program.result()) == {"ragas": 0.125}
 
@@ -84,5 +85,6 @@ def test_an_imported_span_brings_its_scores_along() -> None:
     [answer] = answers_of([span])
     assert row_of(answer, 1).fields["scores"] == [
         {"name": "ragas", "value": 0.5, "reason": "1 of 2"},
+        {"name": "tone", "value": "rude", "reason": None},  # the check of the record leaves it out, and says so
         {"name": "judge", "value": 1.0, "reason": None},
     ]

@@ -134,17 +134,26 @@ def row_of(answer: Answer, line: int) -> Row:
         "attributes": dict(trace.attributes),
         "sources": [_source_fields(source) for source in trace.sources],
         "tokens": None if trace.tokens is None else [_token_fields(token) for token in trace.tokens],
-        "scores": [
-            {"name": name, "value": each.value, "reason": each.explanation}
-            for name, each in {fit_name(each.name): each for each in answer.evaluations}.items()
-            if each.value is not None and not name.startswith(OURS)
-        ],
+        "scores": _score_fields(answer.evaluations),
     }
     present = {name: value for name, value in fields.items() if value is not None and value != []}
     repaired, characters = repair(present)
     size = sum(len(text) for text in (trace.answer, trace.question or "", trace.context or "", *trace.alternatives))
     size += sum(len(source.text) for source in trace.sources) + 60 * len(trace.tokens or ())
     return Row(line, repaired, size, characters)
+
+
+def _score_fields(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
+    """What evaluators said, in their order, once each. A label without a number, and another number under a name that
+    had one, are no scores: the check of the record says so."""
+    said: dict[tuple[str, object], Evaluation] = {}
+    for each in evaluations:
+        said.setdefault((fit_name(each.name), each.label if each.value is None else each.value), each)
+    return [
+        {"name": name, "value": value, "reason": each.explanation}
+        for (name, value), each in said.items()
+        if value is not None and not name.startswith(OURS)
+    ]
 
 
 def _source_fields(source: Source) -> dict[str, Any]:

@@ -270,7 +270,8 @@ class TouchstoneSpanProcessor(SpanProcessor):
         external = {name for name, entry in current(self._thresholds).detectors.items() if entry.is_external}
         if not external:
             return None
-        return [{each.name: each.value for each in answer.evaluations if each.name in external} for answer in answers]
+        numbers = [[each for each in answer.evaluations if each.value is not None] for answer in answers]
+        return [{each.name: each.value for each in reversed(said) if each.name in external} for said in numbers]
 
     def _send_result(self, answer: Answer, result: Scored, decision: Decision) -> None:
         self._metrics.record(result, decision)

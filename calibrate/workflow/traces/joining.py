@@ -44,8 +44,8 @@ LOG_EVERY: Final = timedelta(minutes=1)
 class Joined:
     """What a joiner has done. `too_late` answers would have changed a trace that somebody uses, or take something away;
     `unanswered` traces had sources or a root and no answer, and held `silent` calls of a model, without content or of
-    tools alone; `scores` came with spans and are new in the store, and of `scores_left_out` another stands already, or
-    no detector can have the name."""
+    tools alone; `scores` came with spans and are new in the store, and of `scores_left_out` another stands already, it
+    is no number, or no detector can have the name."""
 
     spans: int = 0
     imported: int = 0
@@ -240,6 +240,7 @@ class Joiner:
         """Store what evaluators said on the spans of answers, as scores of external detectors. A replay finds them
         there; the first of two counts."""
         scores = [pair for record in records for pair in record.scores]
+        self.joined.scores_left_out += sum(name.startswith("scores") for each in records for name in each.left_out)
         if not scores:
             return
         intakes = Intakes(self.store, first_counts=True, now=now)
@@ -316,7 +317,9 @@ class Joiner:
         if new["purged"]:
             log.warning("answers that stay out: %d; their traces were purged", new["purged"])
         if left_out := new["scores_left_out"]:
-            log.warning("scores left out: %d; another value stands, or no detector can have the name", left_out)
+            log.warning(
+                "scores left out: %d; another value stands, it is no number, or no detector can have the name", left_out
+            )
             for reason in list(self._refused.values())[:3]:
                 log.warning("scores were left out: %s", reason)
         self._refused.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from calibrate.ingest.record import build
 from calibrate.ingest.spans.answers import answers_of, row_of
@@ -49,3 +50,19 @@ def test_what_no_database_can_store_is_replaced() -> None:
     record = build(row_of(answer, 1), format_name="otlp")
     assert isinstance(record, Record)
     assert (record.trace.answer, record.repaired) == ("Yes\ufffd", 1)
+
+
+def test_the_first_of_two_scores_counts_and_what_is_left_out_is_said() -> None:
+    def event(name: str, **score: Any) -> tuple[str, dict[str, Any]]:
+        values = {f"gen_ai.evaluation.score.{key}": value for key, value in score.items()}
+        return "gen_ai.evaluation.result", {"gen_ai.evaluation.name": name} | values
+
+    events = [
+        event("judge", value=0.2), event("judge", value=0.9), event("judge", value=0.2),
+        event("same", value=1.0), event("same", value=1.0, label="good"), event("tone", label="rude"),
+    ]  # fmt: skip
+    [answer] = answers_of([span(chat("1"), events)])
+    record = build(row_of(answer, 1), format_name="otlp")
+    assert isinstance(record, Record)
+    assert [(name, score.value) for name, score in record.scores] == [("judge", 0.2), ("same", 1.0)]
+    assert record.left_out == ("scores.judge (a second value)", "scores.tone (text, no number)")

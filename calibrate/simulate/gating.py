@@ -154,6 +154,7 @@ def _follow_requests(
 ) -> Iterator[Row]:
     """Labels that a test asks for, followed."""
     shares, requested, answered = [], 0, 0
+    rare = np.zeros(2, dtype=int)  # requests of cells that have too few for a share of their own, and answers to them
     for world, margin, n in product(worlds, MARGINS, labels):
         for drop in (0.0, 2.0):
             after = world.traffic(recall_drop=drop * margin)
@@ -163,6 +164,10 @@ def _follow_requests(
             requested, answered = requested + int(requests.sum()), answered + int(answers.sum())
             if requests.sum() >= FEWEST:
                 shares.append(float(answers.sum() / requests.sum()))
+            else:
+                rare += (requests.sum(), answers.sum())
+    if rare[0]:
+        shares.append(float(rare[1] / rare[0]))
     share = answered / requested if requested else float("nan")
     low, high = (min(shares), max(shares)) if shares else (share, share)
     error = float(np.sqrt(share * (1 - share) / requested)) if requested else None

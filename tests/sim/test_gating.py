@@ -57,3 +57,10 @@ def test_the_planned_labels_and_those_follow_requests_for_tell() -> None:
     assert fallen.measured > 0.5
     (followed,) = rows_of(gating._follow_requests, 5, labels=(150,))
     assert followed.measured > 0.6
+
+
+def test_requests_of_every_cell_are_in_the_share_and_in_its_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    """18 requests of one cell, and 44 of cells that have fewer than 17 each."""
+    monkeypatch.setattr(gating, "FEWEST", 17)
+    (followed,) = rows_of(gating._follow_requests, 5, labels=(150, 600))
+    assert followed.low < followed.measured < followed.high

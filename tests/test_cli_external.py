@@ -252,6 +252,10 @@ def test_a_file_of_which_no_row_is_taken_leaves_no_detector(shell: Shell) -> Non
     [kept] = shell("scores", "list")["external"]
     assert (kept["flag_when"], kept["high"], kept["scored"]) == ("below", 1.0, 1)
     assert "it stays" in shell("scores", "remove", NAME, code=2)["error"]
+    # One of which no row is taken says of no next step.
+    assert "Next:" in say(shell, *take)
+    shell._write("bad.csv", "trace_id,score\nnowhere,0.5\n")
+    assert "Next:" not in say(shell, *take, code=2)
 
 
 def test_a_detector_without_scores_says_so_and_can_be_removed(shell: Shell) -> None:

@@ -168,8 +168,14 @@ def _import(args: Namespace) -> Answer:
         ],
         cut=done.cut,
     )
-    nothing = done.rejected > 0 and not (taken.new or taken.changed or taken.same or taken.differing)
+    nothing = done.rejected > 0 and not _is_taken(done)
     return Answer(document, "\n".join(_import_lines(done, document)), exit_code=2 if nothing or done.cut else 0)
+
+
+def _is_taken(done: ImportedScores) -> bool:
+    """Whether a row of the file is a score of a trace."""
+    taken = done.taken
+    return bool(taken.new or taken.changed or taken.same or taken.differing)
 
 
 def _import_lines(done: ImportedScores, document: ImportedDocument) -> Iterator[str]:
@@ -185,7 +191,7 @@ def _import_lines(done: ImportedScores, document: ImportedDocument) -> Iterator[
         yield f"  … and {more} more; --json lists the first {count(len(document.errors))}"
     if done.cut:
         yield f"  {TRUNCATED}"
-    if document.scored:
+    if document.scored and _is_taken(done):
         yield sentences.next_step(done.detector)
 
 

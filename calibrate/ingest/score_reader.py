@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -40,6 +41,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 """What a row may hold, and the names of columns that it is looked for under, in this order."""
 
 
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?[\d.,]*,\d+\s*")
 LOOKED_AT = 20  # rows from which the column of the score is guessed
 
 
@@ -214,14 +216,19 @@ def _score(value: Any, field: str) -> float:
     if value is None or (isinstance(value, str) and not value.strip()):
         raise FieldError("score: missing")
     number = None
-    if not isinstance(value, bool):
+    if not isinstance(value, bool) and not (isinstance(value, str) and "_" in value):  # Python's own spelling
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
             number = None
     if number is None or not math.isfinite(number):
         shown = value if isinstance(value, str) else describe_value(value)
-        raise FieldError(f"score: expected a finite number, not {visible(str(shown), 60)}")
+        remedy = (
+            ": write decimals with a point, and thousands without a mark"
+            if _DECIMAL_COMMA.fullmatch(str(shown))
+            else ""
+        )
+        raise FieldError(f"score: expected a finite number, not {visible(str(shown), 60)}{remedy}")
     return number
 
 

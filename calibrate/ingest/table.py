@@ -64,7 +64,9 @@ def csv_rows(file: InputFile) -> Iterator[Row | Rejected]:
             header = [cell.strip() or f"column {at}" for at, cell in enumerate(cells, start=1)]
             _refuse_duplicates(header, file.name)
         elif len(cells) != len(header):
-            yield Rejected(line, f"the row has {len(cells)} cells, the header {len(header)}")
+            yield Rejected(
+                line, f"the row has {len(cells)} cell{'s' if len(cells) != 1 else ''}, the header {len(header)}"
+            )
         else:
             yield Row(line, dict(zip(header, cells, strict=True)), sum(map(len, cells)))
 

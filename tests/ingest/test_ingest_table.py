@@ -92,7 +92,7 @@ def test_bad_rows_are_told_by_the_line_they_begin_on(table):
     assert ids(path) == ["1", "5", "7"]
     assert reasons(path) == {
         5: "the row has 3 cells, the header 2",
-        6: "the row has 1 cells, the header 2",
+        6: "the row has 1 cell, the header 2",
         7: "answer: missing",
         9: "not CSV: ',' expected after '\"'",
         11: "not CSV: unexpected end of data",

@@ -65,7 +65,7 @@ def test_the_files_of_ragas_are_read_as_they_are(tmp_path: Path) -> None:
 
 def test_a_row_without_a_score_is_rejected_alone(tmp_path: Path) -> None:
     path = tmp_path / "scores.csv"
-    cells = ["0.5", "NaN", "-inf", "high", "", "1e999", " 7 ", "0,5"]
+    cells = ["0.5", "NaN", "-inf", "high", "", "1e999", " 7 ", "0,5", "1_000"]
     path.write_text(
         "trace_id,score\n" + "".join(f't{n},"{cell}"\n' for n, cell in enumerate(cells)) + "only one cell\n"
     )
@@ -74,7 +74,10 @@ def test_a_row_without_a_score_is_rejected_alone(tmp_path: Path) -> None:
     reasons = {row.line: row.reason for row in rows if isinstance(row, Rejected)}
     assert reasons[3] == "score: expected a finite number, not NaN"
     assert reasons[6] == "score: missing"
-    assert reasons[10] == "the row has 1 cells, the header 2"
+    decimals = ": write decimals with a point, and thousands without a mark"
+    assert reasons[9] == f"score: expected a finite number, not 0,5{decimals}"
+    assert reasons[10] == "score: expected a finite number, not 1_000"
+    assert reasons[11] == "the row has 1 cell, the header 2"
     path = tmp_path / "scores.jsonl"
     path.write_text('{"trace_id": "a", "score": true}\n{"score": 1}\n{"trace_id": ["a"], "score": 1}\nnonsense\n')
     why = [row.reason for row in read(path) if isinstance(row, Rejected)]

@@ -164,7 +164,9 @@ def _until_good(rows: Iterator[ScoreRow | Rejected], name: str) -> Iterator[Scor
             return
         bad.append(row)
     listed = "".join(f"\n  line {row.line}: {row.reason}" for row in bad[:SHOWN])
-    raise BadInput(f"{name} holds no score that can be read: {len(bad):,} rows are none{listed}")
+    raise BadInput(
+        f"{name} holds no score that can be read: {len(bad):,} {'row is' if len(bad) == 1 else 'rows are'} none{listed}"
+    )
 
 
 class _Work:

@@ -57,9 +57,17 @@ def _more(gate: Gate) -> str:
         return (
             f"no number would, as the release itself knows its {promised.figure} only as "
             f"{interval(promised.stated.low, promised.stated.high)}: allow a larger drop, release on more labels, or "
-            "take the figures as they are stated (`--as-stated`)"
+            f"take the figures as they are stated (`--as-stated`){_partly(gate)}"
         )
-    return "a figure is so near what it may drop to that 20,000 more labels may not tell"
+    return f"a figure is so near what it may drop to that 20,000 more labels may not tell{_partly(gate)}"
+
+
+def _partly(gate: Gate) -> str:
+    """Say how many more labels would tell some of the figures, where no number tells all."""
+    if gate.partly is None:
+        return ""
+    names = [f"{each.promise.figure} of {title_of(row.tested.name)}" for row, each in gate.partly.figures]
+    return f". About {about(gate.partly.more)} more would tell {listed(names)}"
 
 
 def cautions(gate: Gate) -> list[str]:

@@ -87,10 +87,19 @@ class Judged:
 
 
 @dataclass(frozen=True)
+class Partly:
+    """The figures that `more` labels would tell, where no number tells them all."""
+
+    figures: tuple[tuple[Judged, Compared], ...]
+    more: int
+
+
+@dataclass(frozen=True)
 class Gate:
     """What the gate found.
 
-    `forecast`: how many more labels are likely to tell; None once it is decided. `planned`: the labels of a sample that
+    `forecast`: how many more labels are likely to tell; None once it is decided. `partly`: the same of some figures,
+    where no number tells all. `planned`: the labels of a sample that
     shows with a chance of 80% that all holds if nothing changed; None where no number does. `seen`: samples among these
     that the release was chosen on, by the detectors as they are now. `unlike`: those stated to be random whose scores
     are not like the other traffic's. `left`: members of the sample without a label.
@@ -108,6 +117,7 @@ class Gate:
     planned: int | None
     seen: tuple[str, ...]
     unlike: tuple[str, ...]
+    partly: Partly | None = None
 
     @property
     def decision(self) -> Decision:
@@ -230,9 +240,22 @@ def _foresee(gate: Gate) -> Gate:
     """The gate with how many more labels would tell: by what the labels say, or while they say nothing by the plan."""
     changes = [each.change for row in gate.judged for each in row.figures]
     if all(change.now is not None for change in changes):
-        return replace(gate, forecast=forecast(changes, gate.labels, rng=np.random.default_rng(gate.labels)))
+        foreseen = forecast(changes, gate.labels, rng=np.random.default_rng(gate.labels))
+        return replace(gate, forecast=foreseen, partly=None if foreseen.more else _foresee_some(gate))
     more = None if gate.planned is None else max(gate.planned - gate.labels, 1)
     return replace(gate, forecast=Forecast(more, promise=more is None))
+
+
+def _foresee_some(gate: Gate) -> Partly | None:
+    """The open figures of which a number of labels is known that tells each; None where there are none."""
+
+    def more(changes: Sequence[Change]) -> int | None:
+        return forecast(changes, gate.labels, rng=np.random.default_rng(gate.labels)).more
+
+    compared = [(row, each) for row in gate.judged for each in row.figures if each.decision == "too few labels"]
+    some = [(row, each) for row, each in compared if more([each.change])]
+    most = more([each.change for _, each in some]) if some else None
+    return Partly(tuple(some), most) if most else None
 
 
 def _seen(file: ThresholdsFile, sample: Sample) -> tuple[str, ...]:

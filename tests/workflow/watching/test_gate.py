@@ -245,3 +245,9 @@ def test_too_few_labels_names_a_number_or_why_there_is_none(shop: Any, capsys: p
     document = json.loads(capsys.readouterr().out)
     assert document["more"] is None
     assert "--as-stated" in document["verdict"]
+    # The promise of recall is vague, that of precision is a number.
+    precision = sum(bad and hit for bad, hit in zip(labels, flagged, strict=True)) / sum(flagged)
+    vague = thresholds(Interval(recall, recall - 0.2, recall + 0.15), policy=f"precision>={precision:.3f}")
+    assert shop(vague, "--json", "--max-precision-drop", "0.05")[0] == 2
+    document = json.loads(capsys.readouterr().out)
+    assert "more would tell precision of Token overlap" in document["verdict"]

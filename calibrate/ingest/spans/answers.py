@@ -146,12 +146,12 @@ def row_of(answer: Answer, line: int) -> Row:
 def _score_fields(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
     """What evaluators said, in their order, once each. A label without a number, and another number under a name that
     had one, are no scores: the check of the record says so."""
-    said: dict[tuple[str, object], Evaluation] = {}
+    evaluated: dict[tuple[str, object], Evaluation] = {}
     for each in evaluations:
-        said.setdefault((fit_name(each.name), each.label if each.value is None else each.value), each)
+        evaluated.setdefault((fit_name(each.name), each.label if each.value is None else each.value), each)
     return [
         {"name": name, "value": value, "reason": each.explanation}
-        for (name, value), each in said.items()
+        for (name, value), each in evaluated.items()
         if value is not None and not name.startswith(OURS)
     ]
 

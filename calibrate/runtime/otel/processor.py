@@ -271,7 +271,7 @@ class TouchstoneSpanProcessor(SpanProcessor):
         if not external:
             return None
         numbers = [[each for each in answer.evaluations if each.value is not None] for answer in answers]
-        return [{each.name: each.value for each in reversed(said) if each.name in external} for said in numbers]
+        return [{each.name: each.value for each in reversed(given) if each.name in external} for given in numbers]
 
     def _send_result(self, answer: Answer, result: Scored, decision: Decision) -> None:
         self._metrics.record(result, decision)

@@ -253,9 +253,9 @@ def _foresee_some(gate: Gate) -> Partly | None:
         return forecast(changes, gate.labels, rng=np.random.default_rng(gate.labels)).more
 
     compared = [(row, each) for row in gate.judged for each in row.figures if each.decision == "too few labels"]
-    some = [(row, each) for row, each in compared if more([each.change])]
-    most = more([each.change for _, each in some]) if some else None
-    return Partly(tuple(some), most) if most else None
+    tellable = [(row, each) for row, each in compared if more([each.change])]
+    most = more([each.change for _, each in tellable]) if tellable else None
+    return Partly(tuple(tellable), most) if most else None
 
 
 def _seen(file: ThresholdsFile, sample: Sample) -> tuple[str, ...]:

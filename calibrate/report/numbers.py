@@ -41,6 +41,15 @@ def exact_share(value: float) -> str:
     return f"{100 * value:.10g}%"
 
 
+def share_beside(value: float, other: float) -> str:
+    """Write a share in as many digits (at most 3 decimals) as show on which side of another it lies: "69.8%" beside
+    70%."""
+    places = 0
+    while places < 3 and (round(100 * value, places) - 100 * other) * (value - other) <= 0:
+        places += 1
+    return f"{_trim_zeros(100 * value, places)}%" if places else share(value)
+
+
 def interval(low: float | None, high: float | None, unit: str = "%") -> str:
     """Write an interval of a share: "58–81%".
 

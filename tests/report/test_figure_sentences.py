@@ -7,11 +7,21 @@ from dataclasses import replace
 
 import pytest
 
+from calibrate.report.sentences import point_state
 from calibrate.report.sentences.figures import cautions, interval, missing, sentence, why
 from calibrate.stats.choosing.choose import choose, choose_bounded
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.sweep.sweep import sweep
-from calibrate.types import Guarantee, Interval, OperatingPoint, Unmet, UnmetReason
+from calibrate.types import (
+    Guarantee,
+    Interval,
+    OperatingPoint,
+    PointState,
+    PointVerdict,
+    StateReason,
+    Unmet,
+    UnmetReason,
+)
 
 POINT = OperatingPoint(
     detector="d",
@@ -224,3 +234,10 @@ def test_what_was_not_run_is_told_from_what_could_not_be_scored() -> None:
 )  # fmt: skip
 def test_an_interval_below_one_percent_has_tenths(low: float, high: float, words: str) -> None:
     assert interval(Interval(low, low, high)) == words
+
+
+def test_a_precision_just_below_its_target_does_not_read_as_if_it_reached_it() -> None:
+    state = PointState(
+        PointVerdict.DO_NOT_RELEASE, StateReason.BELOW_TARGET, 0.7, Interval(0.6983, 0.58, 0.8), flagged=63, hits=44
+    )
+    assert "at 69.8% (58–80%), below its target of 70%: 44 of 63" in point_state.sentence(state)

@@ -50,6 +50,17 @@ def test_a_share_reads_back_within_its_last_digit(value: float) -> None:
         assert abs(value_of(text) / 100 - value) <= 0.0051
 
 
+@pytest.mark.parametrize(
+    ("value", "other", "text"),
+    [
+        (0.6983, 0.7, "69.8%"), (0.64, 0.7, "64%"), (0.69996, 0.7, "69.996%"), (0.729, 0.7295, "72.9%"),
+        (0.031, 0.03, "3.1%"), (0.7, 0.7, "70%"),
+    ],
+)  # fmt: skip
+def test_a_share_beside_another_shows_which_is_larger(value: float, other: float, text: str) -> None:
+    assert numbers.share_beside(value, other) == text
+
+
 @given(SHARES, SHARES)
 def test_a_larger_share_never_reads_smaller(first: float, second: float) -> None:
     def read(value: float) -> float:

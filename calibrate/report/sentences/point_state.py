@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calibrate.report.names import title_of
-from calibrate.report.numbers import about, count, estimate, exact_share, interval, share
+from calibrate.report.numbers import about, count, estimate, exact_share, interval, share, share_beside
 from calibrate.report.sentences.figures import capitalised, chance_words
 from calibrate.sanitize import one_line
 from calibrate.types import OperatingPoint, PointState, PointVerdict, StateReason
@@ -115,7 +115,9 @@ def _finds_nothing(state: PointState) -> str:
 
 
 def _below(state: PointState) -> str:
-    return f"Its labels put it at {_figure(state)}, below {_target(state)}: {_flagged(state)}."
+    value, target = state.figure.value or 0.0, state.target or 0.0
+    put = f"{share_beside(value, target)} ({_interval(state)})" if state.figure.low is not None else share(value)
+    return f"Its labels put it at {put}, below {_target(state)}: {_flagged(state)}."
 
 
 def _mostly_below(state: PointState) -> str:

@@ -86,7 +86,8 @@ def choose_segments(
     single = Rival.of(rows, rows.suspicious)
     point, feasible = single.choose(policy)
     common_flags = single.flags_at(point)
-    own = Rival.of(rows, odds)
+    # Other rows keep the common threshold: what that flags is flagged before any of them, the rest never is.
+    own = Rival.of(rows, np.where(rows.modelled, odds, np.where(common_flags, np.inf, np.nan)))
     own_point, own_feasible = own.choose(policy)
     cut = own.value_at(own_point)
     target = policy.number if policy.kind == "precision" else float(single.curve.precision[0, point])
@@ -95,7 +96,7 @@ def choose_segments(
         own=curves.cut_at(cut),
         odds=cut,
         common_flags=common_flags,
-        own_flags=np.where(rows.modelled, own.flags_at(own_point), common_flags),
+        own_flags=own.flags_at(own_point),
         feasible=feasible and own_feasible,
         curves=curves,
         gain=measure_gain(single, own, target, rng=rng, resamples=resamples),

@@ -55,9 +55,7 @@ def fit_curves(rows: SegmentRows) -> SegmentCurves:
 
 
 def odds_out_of_fold(rows: SegmentRows, *, rng: np.random.Generator, repeats: int = REPEATS) -> Floats:
-    """Log odds of every row with a score by curves fitted without its fold, whole groups at a time.
-
-    Rows of segments without enough labels have the common curve, which is not fitted to them.
+    """Log odds of every modelled row by curves fitted without its fold, whole groups at a time.
 
     Parameters
     ----------
@@ -71,7 +69,7 @@ def odds_out_of_fold(rows: SegmentRows, *, rng: np.random.Generator, repeats: in
     Returns
     -------
     array of float, shape (labels,)
-        NaN for rows without a score.
+        NaN for rows that are not modelled.
     """
     modelled, table = np.flatnonzero(rows.modelled), rows.padded
     units = np.unique(rows.units.of[modelled], return_inverse=True)[1]
@@ -81,15 +79,12 @@ def odds_out_of_fold(rows: SegmentRows, *, rng: np.random.Generator, repeats: in
     features, labels, weights = _padded_rows(rows)
     fitted = dealt[:, None, table] != np.arange(FOLDS)[:, None, None]
     pooled = pool_curves(features, labels, weights * fitted)
-    scored = np.flatnonzero(rows.scored)
-    order = scored[np.argsort(rows.suspicious[scored], kind="stable")]
-    curves = np.concatenate([pooled.each, pooled.common[..., None, :]], axis=-2)
-    odds = _rising(curves @ with_one(rows.features(rows.suspicious[order])).T)
-    place = np.where(rows.modelled, (np.cumsum(rows.enough) - 1)[rows.segment], curves.shape[-2] - 1)
+    order = modelled[np.argsort(rows.suspicious[modelled], kind="stable")]
+    odds = _rising(pooled.each @ with_one(rows.features(rows.suspicious[order])).T)
+    place = (np.cumsum(rows.enough) - 1)[rows.segment[order]]
     fit, row = np.arange(repeats)[:, None], np.arange(len(order))
-    by_fold = odds[fit, dealt[:, order], place[order], row].mean(0)
     result = np.full(len(rows.labels), np.nan)
-    result[order] = np.where(rows.modelled[order], by_fold, odds[:, :, -1].mean((0, 1)))
+    result[order] = odds[fit, dealt[:, order], place, row].mean(0)
     return result
 
 

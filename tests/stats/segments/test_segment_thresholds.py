@@ -135,3 +135,15 @@ def test_one_segment_is_refused() -> None:
     labels, scores, code = draw(60, [0.0])
     with pytest.raises(BadInput, match="fewer than two segments"):
         choose_segments(SegmentRows.of(labels, scores, code, segments=1), PRECISION, rng=rng())
+
+
+@pytest.mark.parametrize("seed", [1, 3, 4, 9])
+def test_the_policy_is_met_by_all_that_is_flagged(seed: int) -> None:
+    """The cut is chosen beside what the common threshold flags in segments that keep it."""
+    labels, scores, code = draw(60, [0.0, 2.0, 1.0], seed=seed)
+    labels[124:] &= code[124:] < 2  # the third has too few hallucinated for a threshold of its own
+    rows = SegmentRows.of(labels, scores, code, segments=3)
+    assert rows.enough.tolist() == [True, True, False]
+    choice = choose_segments(rows, PRECISION, rng=rng())
+    assert choice.feasible
+    assert labels[choice.own_flags].mean() >= 0.7

@@ -15,7 +15,9 @@ from calibrate.cli import Answer
 from calibrate.cli.output import warn
 from calibrate.cli.pairs import parse_pairs
 from calibrate.errors import BadInput
+from calibrate.report.numbers import listed
 from calibrate.report.sentences import known_bad
+from calibrate.sanitize import one_line
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.thresholds.ranges import EVERYWHERE, describe_outside, is_outside, range_in
 from calibrate.thresholds.states import states_in
@@ -33,9 +35,10 @@ def run(args: Namespace) -> Answer:
         lines.append(f"no score from: {', '.join(decision.missing)}")
     if decision.unknown:
         lines.append(f"not in this release, ignored: {', '.join(decision.unknown)}")
-    cautions = known_bad.cautions(states_in(thresholds))
-    warn([*cautions, *_caution_scores(thresholds, scores, decision)])
-    return Answer({**asdict(decision), "known_bad": cautions}, "\n".join(lines))
+    bad = known_bad.cautions(states_in(thresholds))
+    cautions = [*_caution_scores(thresholds, scores, decision), *_caution_segments(thresholds, segments, decision)]
+    warn([*bad, *cautions])
+    return Answer({**asdict(decision), "known_bad": bad, "cautions": cautions}, "\n".join(lines))
 
 
 def _read_scores(path: str) -> dict[str, float | None]:
@@ -90,3 +93,17 @@ def _caution_scores(
             low, high = registry.get(name).bounds
             if is_outside(score, low, high):
                 yield describe_outside(name, score, low, high)
+
+
+def _caution_segments(
+    thresholds: ThresholdsFile, segments: Mapping[str, str], decision: runtime.Decision
+) -> Iterator[str]:
+    """Say which detectors have thresholds per segment and decided by their common one."""
+    for name in decision.scored:
+        own = thresholds.detectors[name].segments
+        if own is None or segments.get(own.by) in own.thresholds:
+            continue
+        given = segments.get(own.by)
+        by, names = one_line(own.by, 60), listed([one_line(each, 60) for each in sorted(own.thresholds)])
+        why = f"{one_line(given, 60)!r} is none of these" if given else f"name one with --segment {by}=NAME"
+        yield f"{name} has thresholds by {by} ({names}), and its common one decided: {why}"

@@ -8,11 +8,14 @@ from calibrate.errors import BadInput
 
 
 def parse_pairs(items: Sequence[str], option: str) -> dict[str, str]:
-    """Read `NAME=VALUE` options as a mapping. Raises BadInput for an item without `=`."""
-    pairs = {}
+    """Read `NAME=VALUE` options as a mapping. Raises BadInput for an item without `=`, and for a name given twice."""
+    pairs: dict[str, str] = {}
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not name:
             raise BadInput(f"{option} {item!r} should read NAME=VALUE")
-        pairs[name.strip()] = value.strip()
+        name = name.strip()
+        if name in pairs:
+            raise BadInput(f"{option} names {name!r} twice, {pairs[name]!r} and {value.strip()!r}: give it once")
+        pairs[name] = value.strip()
     return pairs

@@ -97,7 +97,8 @@ def decide(
     segments : mapping of str to str or None, optional
         What the answer's trace says of itself: `{"operation": "qa", "attributes.tier": "gold"}`, as `segments_of` reads
         it from a trace. A detector with a threshold of its own for that segment decides by it; one without, or of
-        which the trace does not say the segment, by its common threshold.
+        which the trace does not say the segment, by its common threshold. That nothing was passed for a release with
+        segments is logged once.
 
     Returns
     -------
@@ -131,10 +132,13 @@ def decide(
         scored[name] = value
         if not low <= value <= high:
             _notice_range(name, value, low, high)
-        if own is not None and segments and (segment := segments.get(by)) is not None:  # type: ignore[arg-type]
-            apart = own.get(segment if type(segment) is str else _text_of(by, segment))
-            if apart is not None:
-                threshold, after = apart
+        if own is not None:
+            if segments is None:
+                _notice_segments(name, by)
+            elif (segment := segments.get(by)) is not None:  # type: ignore[arg-type]
+                apart = own.get(segment if type(segment) is str else _text_of(by, segment))
+                if apart is not None:
+                    threshold, after = apart
         if meets(value, threshold) and rule_tier != "off":
             fired.append(name)
             reasons.append(f"{before}{value:.4g}{after}")
@@ -251,3 +255,13 @@ def _notice_range(name: str, value: float, low: float, high: float) -> None:
     if name not in _noticed and is_outside(value, low, high):
         _noticed.add(name)
         log.warning("%s. This is logged once", describe_outside(name, value, low, high))
+
+
+def _notice_segments(name: str, by: str | None) -> None:
+    """Log that a caller says nothing of segments, once for each detector that has thresholds for some."""
+    if (key := f"{name} by segment") not in _noticed:
+        _noticed.add(key)
+        log.warning(
+            "%s has thresholds by %s, and decide was given no segments: its common threshold decides. Pass "
+            "segments=segments_of(thresholds, trace). This is logged once", name, by,
+        )  # fmt: skip

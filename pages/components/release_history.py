@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -56,22 +56,37 @@ def download(version: Release, *, key: str) -> None:
     )
 
 
-def show_reader(version: Release, names: Sequence[str], path: str | None) -> None:
+def snippet(file: ThresholdsFile, path: str) -> str:
+    """The Python that decides by a release."""
+    names = [name for name, entry in file.detectors.items() if entry.tier != "off"]
+    scores = ", ".join(f"{name!r}: {value}" for name, value in zip(names, ("0.41", "None"), strict=False))
+    lines = ["from calibrate.runtime import decide, load", ""]
+    lines += [f"thresholds = load({path!r})  # refuses a changed or unknown file"]
+    # Of everything that tells segments apart one of its segments, as an example.
+    segments = {
+        entry.segments.by: min(entry.segments.thresholds) for entry in file.detectors.values() if entry.segments
+    }
+    if segments:
+        lines += ["decision = decide(", "    thresholds,", f"    {{{scores}}},  # None: could not score"]
+        lines += [f"    segments={segments!r},  # of this answer; without it the common threshold decides", ")"]
+    else:
+        lines += [f"decision = decide(thresholds, {{{scores}}})  # None: could not score"]
+    return "\n".join([*lines, "decision.verdict, decision.tier, decision.reasons"])
+
+
+def show_reader(version: Release, path: str | None) -> None:
     """How a production process reads the live release: its file by path, or over HTTP. `path` is where it was written;
     without one it is the file that the page hands out."""
-    place = path or f"thresholds-v{version.version}.json"
-    pairs = zip(names, ("0.41", "None"), strict=False)
-    scores = ", ".join(f"{name!r}: {value}" for name, value in pairs)
+    file = history.read_release(version)
     st.header("How a runtime reads it", anchor=False)
     python, http = st.tabs(["Python", "HTTP"])
     with python:
         st.code(
-            "from calibrate.runtime import decide, load\n\n"
-            f"thresholds = load({place!r})  # refuses a changed or unknown file\n"
-            f"decision = decide(thresholds, {{{scores}}})  # None: could not score\n"
-            "decision.verdict, decision.tier, decision.reasons",
+            snippet(file, path or f"thresholds-v{version.version}.json"),
             language=None,  # the colours of code are too pale to read
         )
+        if file.segmented_by:
+            st.caption("A `Guard` reads the segments from the trace itself: `Guard(thresholds).check(trace)`.")
         if path is None:
             st.caption(
                 f"Download v{version.version} first; `release --again {version.version} --out FILE` writes it too."

@@ -73,6 +73,5 @@ with shell.page_frame(
             st.markdown("**No operating point is saved yet.** Save a threshold for a detector, and it is offered here.")
             st.page_link(shell.page("tune"), label="Choose thresholds", icon=":material/tune:")
     if live := next(iter(store.releases.list(limit=1)), None):
-        names = [name for name, entry in history.read_release(live).detectors.items() if entry.tier != "off"]
-        release_history.show_reader(live, names, release_actions.written(live.version))
+        release_history.show_reader(live, release_actions.written(live.version))
     release_history.show_history(store, shell.now(), release_actions.roll_back)

@@ -14,10 +14,11 @@ from calibrate.report.names import title_of
 from calibrate.report.numbers import about, count, day, exact_share, interval, limit, share
 from calibrate.report.sentences import figures
 from calibrate.report.sentences import release as sentences
+from calibrate.report.sentences import segments as segment_words
 from calibrate.report.sentences.figures import saved_policy_in_words
 from calibrate.targets import check_inside
 from calibrate.thresholds.model import ThresholdsFile
-from calibrate.types import Guarantee, Interval, OperatingPoint, Tier
+from calibrate.types import Guarantee, Interval, OperatingPoint, Segments, Tier
 from calibrate.workflow.evidence import traffic
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.releasing.checklist import Checklist, checklists
@@ -167,7 +168,8 @@ def _row(store: Store, saved: SavedPoint, tier: Tier, row: Checklist) -> Tier | 
 def _cells(store: Store, saved: SavedPoint) -> Iterator[str]:
     """The cells of a point: its limit, precision, recall, flags a day, labels."""
     point, about = saved.point, saved.data
-    yield f"**{limit(point.threshold, point.flag_when)}**  \n{_small(saved_policy_in_words(point.policy))}"
+    apart = f", by {segment_words.name_by(about.segments.by)}" if about.segments else ""
+    yield f"{_limits(point, about.segments)}  \n{_small(saved_policy_in_words(point.policy) + apart)}"
     yield _precision(point, saved.point.guarantee)
     yield _figure(point.recall)
     yield _flags_a_day(store, point, about.sample)
@@ -180,6 +182,14 @@ def _cells(store: Store, saved: SavedPoint) -> Iterator[str]:
     )
     sample = f"{plain(about.sample, 40)}{proof}, {labels}" if about.sample else f"all {labels}"
     yield f"{sample}  \n{_small(f'{visible(saved.chosen_by, 30)}, {day(saved.chosen_at)}')}"
+
+
+def _limits(point: OperatingPoint, segments: Segments | None) -> str:
+    """Where it flags: at one threshold, or in each segment at its own, whose figures stand beside."""
+    if segments is None:
+        return f"**{limit(point.threshold, point.flag_when)}**"
+    own = [f"**{flags}** {plain(name)}" for flags, name in segment_words.own_limits(segments, point.flag_when)]
+    return "  \n".join([*own, _small(segment_words.common_limit(segments, point.threshold, point.flag_when))])
 
 
 def _small(text: str) -> str:

@@ -84,6 +84,11 @@ def test_from_two_operations_to_a_recheck_of_one(own: App, visit: Callable[[str]
     flagged = {name: runtime.decide(file, {ABOVE: between}, segments={"operation": name}).verdict for name in SHIFT}
     assert (flagged["chat"] != "ACCEPT", flagged["search"]) == (True, "ACCEPT")
 
+    page = visit("/release")
+    for name, segment in saved.thresholds.items():
+        page.get_by_text(re.compile(rf"≥ {segment.threshold:.4g} {name}")).wait_for()
+    page.get_by_text("segments={'operation': 'chat'}").wait_for()
+
     page = visit(f"/tune?detector={ABOVE}")
     page.get_by_text(re.compile("Live are thresholds by operation.*the next release has one for all")).wait_for()
     page = visit(f"/recheck?detector={ABOVE}")

@@ -12,7 +12,7 @@ import pytest
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.runtime import Guard, decide, segments_of
+from calibrate.runtime import Guard, decide, decision, segments_of
 from calibrate.thresholds import diff, encode, read, to_json, write
 from calibrate.types import Interval, Segments, SegmentThreshold, Trace
 from tests.runtime.otel_making import FALSE, Program, events, file_of, scores
@@ -34,8 +34,8 @@ SCORES = {"nli": 0.6, "ragas": 0.2, "rouge": 0.5}
 
 
 def test_a_reason_names_the_segment_that_decided() -> None:
-    decision = decide(FILE, SCORES, segments={"operation": "qa", "attributes.tier": "iron"})
-    assert decision.reasons == ("nli 0.6 ≥ 0.5 (operation qa)", "ragas 0.2 ≤ 0.4")
+    decided = decide(FILE, SCORES, segments={"operation": "qa", "attributes.tier": "iron"})
+    assert decided.reasons == ("nli 0.6 ≥ 0.5 (operation qa)", "ragas 0.2 ≤ 0.4")
     long = release({"nli": entry(0.5, "above", segments=apart(**{"q" * 200: 0.1}))})
     (reason,) = decide(long, {"nli": 0.2}, segments={"operation": "q" * 200}).reasons
     assert len(reason) < 90
@@ -48,6 +48,17 @@ def test_a_segment_of_another_type_is_its_text_and_no_segment_is_no_mistake() ->
     for wrong in ({"attributes.beta": ["x"]}, "operation", [("operation", "qa")]):
         with pytest.raises(BadInput, match="segment"):
             decide(file, {"nli": 0.6}, segments=wrong)  # type: ignore[arg-type]
+
+
+def test_a_caller_that_says_nothing_of_segments_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(decision, "_noticed", set())
+    for _ in range(2):
+        decide(FILE, {"nli": 0.6, "rouge": 0.5})
+    decide(FILE, {"ragas": 0.6}, segments={})  # nothing is known of this answer: no mistake
+    (record,) = caplog.records
+    assert "nli has thresholds by operation" in record.getMessage()
 
 
 def test_a_guard_reads_the_segment_from_the_trace() -> None:
@@ -104,3 +115,20 @@ def test_the_command_is_told_the_segment(tmp_path: Path, capsys: pytest.CaptureF
     assert main([*call, "--segment", "operation="]) == 2
     assert main([*call, "--segment", "tier=gold"]) == 2
     assert "attributes.NAME" in capsys.readouterr().err
+
+
+def test_the_command_says_where_a_common_threshold_decided_and_refuses_two_segments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(FILE, tmp_path / "t.json")
+    (tmp_path / "s.json").write_text(json.dumps(SCORES))
+    call = ["decide", str(tmp_path / "t.json"), "--scores", str(tmp_path / "s.json")]
+    assert main([*call, "--json", "--segment", "operation=qa"]) == 0
+    (caution,) = json.loads(capsys.readouterr().out)["cautions"]
+    assert caution.startswith("ragas has thresholds by attributes.tier (gold)")
+    assert "--segment attributes.tier=NAME" in caution
+    assert main([*call, "--segment", "operation=q", "--segment", "attributes.tier=gold"]) == 0
+    assert "nli has thresholds by operation (qa and summary)" in (told := capsys.readouterr().err)
+    assert "'q' is none of these" in told
+    assert main([*call, "--segment", "operation=qa", "--segment", "operation=summary"]) == 2
+    assert "names 'operation' twice, 'qa' and 'summary'" in capsys.readouterr().err

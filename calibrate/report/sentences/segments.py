@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from calibrate.report.numbers import count, exact_share, points, share
+from calibrate.report.numbers import count, exact_share, limit, points, share
 from calibrate.sanitize import one_line
 from calibrate.stats.segments.rows import LABELS, OF_EACH
+from calibrate.types import FlagWhen, Segments
 from calibrate.workflow.tuning.segments import Segmented, SegmentVerdict
 
+MOST = 5  # segments that are named
 OUT_OF_FOLD = (
     "Own figures are out of fold: each label is flagged by curves fitted without it. A segment's curve is "
     "drawn towards that of all segments as far as its labels are few"
 )
+
+
+def own_limits(segments: Segments, flag_when: FlagWhen) -> list[tuple[str, str]]:
+    """The first segments by name, each with where it flags: ("≤ 0.7", "chat")."""
+    names = sorted(segments.thresholds)[:MOST]
+    return [(limit(segments.thresholds[name].threshold, flag_when), one_line(name, 60)) for name in names]
+
+
+def common_limit(segments: Segments, threshold: float, flag_when: FlagWhen) -> str:
+    """Where all other traffic is flagged, after how many more segments there are: "2 more; elsewhere ≤ 0.3"."""
+    more = len(segments.thresholds) - MOST
+    return f"{f'{count(more)} more; ' if more > 0 else ''}elsewhere {limit(threshold, flag_when)}"
 
 
 def name_by(by: str) -> str:

@@ -97,9 +97,10 @@ def rate_lines(rates: Rates) -> list[str]:
     """How often the application hallucinated, newest week first, and what the newest one changed."""
     if not rates.series:
         return rate_sentences.remarks(rates)
+    newest = rate_sentences.comparison(rates)
     of = [(f"{visible(series.value, 60)}: " if rates.by else "", series) for series in rates.series]
     changes = [f"{name}{rate_sentences.newest(series)}" for name, series in of]
-    return [table(rate_table.rows(rates)), *changes, *rate_sentences.remarks(rates)]
+    return [table(rate_table.rows(rates)), *([newest] if newest else []), *changes, *rate_sentences.remarks(rates)]
 
 
 def _document(done: step.Weekly, path: Path | None) -> WeeklyDocument:

@@ -85,14 +85,31 @@ def points(value: float | None, low: float | None, high: float | None) -> str:
     """
     if value is None:
         return UNKNOWN
-    noun = "point" if abs(round(100 * value)) == 1 else "points"
-    text = f"{signed(100 * value, 0)} {noun}"
+    text = f"{signed(100 * value, 0)} {_noun(value)}"
     if low is None or high is None:
         return text
+    places = _places(low, high)
+    return f"{text} ({signed(100 * low, places)} to {signed(100 * high, places)})"
+
+
+def points_apart(value: float, low: float, high: float) -> str:
+    """Write a difference of shares that is shown, in words: "16 points fewer (95% interval 11 to 21)"."""
+    places = _places(low, high)
+    least, most = (f"{100 * bound:.{places}f}" for bound in sorted((abs(low), abs(high))))
+    word = "more" if value > 0 else "fewer"
+    return f"{abs(100 * value):.0f} {_noun(value)} {word} (95% interval {least} to {most})"
+
+
+def _noun(value: float) -> str:
+    return "point" if abs(round(100 * value)) == 1 else "points"
+
+
+def _places(low: float, high: float) -> int:
+    """The decimals, at most 3, that keep an interval of points that excludes 0 from looking as if it held it."""
     places, nearest = 0, 100 * min(abs(low), abs(high))
     while low * high > 0 and places < 3 and not round(nearest, places):
         places += 1
-    return f"{text} ({signed(100 * low, places)} to {signed(100 * high, places)})"
+    return places
 
 
 def plus_minus(halfwidth: float) -> str:

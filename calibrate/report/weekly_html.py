@@ -118,13 +118,15 @@ def _rates(rates: Rates) -> Iterator[str]:
 
     yield "<h2>Hallucinated, by week</h2>"
     if rates.series:
-        yield "<p class=quiet>Of the traffic, by the labels that count; bars are 95%</p>"
+        yield "<p class=quiet>Of the traffic, by the labels that count, whose numbers stand below; bars are 95%</p>"
         yield go.Figure(rate_chart(rates)).to_html(
             full_html=False, include_plotlyjs=False, div_id="rates", config={"displayModeBar": False}
         )
         head, *rows = rate_table.rows(rates)
         cells = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
         yield f"<table><tr>{''.join(f'<th>{_text(name)}</th>' for name in head)}</tr>{cells}</table>"
+    if newest := rate_sentences.comparison(rates):
+        yield f"<p>{_text(newest)}</p>"
     for series in rates.series:
         name = f"{_text(series.value)}: " if rates.by else ""
         yield f"<p>{name}{_text(rate_sentences.newest(series))}</p>"

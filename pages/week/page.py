@@ -49,7 +49,7 @@ with shell.page_frame(f"Week {name}", "Where the loop stands, and the one thing 
         if blind or not rates.are_there(store):
             traffic.show(store, by_label=not blind)
         else:
-            left, right = st.columns(2, gap="large")
+            left, right = st.columns(2, gap="medium")
             with left:
                 rates.show(store)
             with right:

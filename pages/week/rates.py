@@ -14,7 +14,7 @@ from pages import shell
 from pages.components.charts import CONFIG
 from pages.components.text import middle, plain, visible
 
-HEIGHT = 150
+HEIGHT = 165
 
 
 def are_there(store: Store) -> bool:
@@ -25,7 +25,7 @@ def are_there(store: Store) -> bool:
 def show(store: Store) -> None:
     """The rates as points with their intervals, by what a person chooses."""
     title, chooser = st.columns([2, 1], vertical_alignment="center")
-    title.markdown("**Hallucinated, by week** :gray[:small[share of the traffic; bars are 95%]]")
+    title.markdown("**Hallucinated, by week** :gray[:small[share of the traffic; bars are 95%, labels below]]")
     options = [ALL, *dict.fromkeys(("model", "operation", *offered(store)))]
     by = chooser.selectbox(
         "By", options, key="rates_by", label_visibility="collapsed", format_func=lambda name: visible(name, 40)
@@ -34,6 +34,8 @@ def show(store: Store) -> None:
     st.plotly_chart(
         go.Figure(rate_chart(rates, height=HEIGHT if rates.by is None else HEIGHT + 30)), config=CONFIG, key="rates"
     )
+    if newest := sentences.comparison(rates):
+        st.markdown(plain(newest))
     for series in rates.series:
         name = f"**{plain(middle(visible(series.value, 200), 40))}** " if rates.by else ""
         st.caption(f"{name}{plain(sentences.newest(series))}")

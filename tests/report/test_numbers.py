@@ -51,6 +51,18 @@ def test_a_share_reads_back_within_its_last_digit(value: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("bounds", "text"),
+    [
+        ((-0.16, -0.21, -0.11), "16 points fewer (95% interval 11 to 21)"),
+        ((0.07, 0.002, 0.148), "7 points more (95% interval 0.2 to 14.8)"),
+        ((-0.011, -0.02, -0.005), "1 point fewer (95% interval 0.5 to 2.0)"),
+    ],
+)
+def test_a_difference_that_is_shown_is_said_in_words(bounds: tuple[float, float, float], text: str) -> None:
+    assert numbers.points_apart(*bounds) == text
+
+
+@pytest.mark.parametrize(
     ("value", "other", "text"),
     [
         (0.6983, 0.7, "69.8%"), (0.64, 0.7, "64%"), (0.69996, 0.7, "69.996%"), (0.729, 0.7295, "72.9%"),

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from calibrate.report.numbers import count, share
+from calibrate.report.numbers import count, estimate, period, points_apart
 from calibrate.workflow.detection.baselines import Skipped
 from calibrate.workflow.upgrade.models_seen import NoStep, Seen, Step
 
 
+NO_DIFFERENCE = "no significant difference on these labels"
+
+
 def step(change: Step) -> str:
     """Say how often the newest value hallucinated against the one before it, and whether they differ."""
-    text, difference = f"{_rate(change.newer)}; {_rate(change.older)}", change.difference
-    if difference.value is None or difference.low is None or difference.high is None or not change.is_significant:
-        return f"{text}. These labels do not tell them apart."
-    word = "more" if difference.value > 0 else "fewer"
-    size = round(100 * abs(difference.value))
-    least, most = sorted(round(100 * abs(bound)) for bound in (difference.low, difference.high))
-    return f"{text}: {size} points {word} (95% certain: {least} to {most})."
+    difference, verdict = change.difference, NO_DIFFERENCE
+    low, high = difference.low, difference.high
+    if change.is_significant and difference.value is not None and low is not None and high is not None:
+        verdict = points_apart(difference.value, low, high)
+    return f"{_rate(change.newer)}; {_rate(change.older)}: {verdict}.{_periods(change)}"
 
 
 def _rate(seen: Seen) -> str:
-    return f"{seen.name} hallucinated {share(seen.prevalence.value)} of {count(seen.labels, 'label')}"
+    share = seen.prevalence
+    return f"{seen.name} hallucinated {estimate(share.value, share.low, share.high)} of {count(seen.labels, 'label')}"
+
+
+def _periods(change: Step) -> str:
+    """A caution where the two did not answer in the same weeks."""
+    newer, older = change.newer, change.older
+    if newer.first is None or newer.last is None or older.first is None or older.last is None:
+        return ""
+    weeks = [[moment.isocalendar()[:2] for moment in (seen.first, seen.last) if moment] for seen in (newer, older)]
+    if weeks[0] == weeks[1]:
+        return ""
+    of = f"{period(newer.first, newer.last)} against {period(older.first, older.last)}"
+    return f" Their times differ ({of}), and so may what was asked."
 
 
 def no_step(missing: NoStep) -> str:

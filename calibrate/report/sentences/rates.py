@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from calibrate.report.numbers import count, estimate, interval, points, share
+from calibrate.report.sentences import models
 from calibrate.report.sentences.labels import caution
-from calibrate.sanitize import visible
+from calibrate.report.sentences.models import NO_DIFFERENCE
+from calibrate.sanitize import one_line, visible
 from calibrate.stats.sampling.designs import default_name
 from calibrate.workflow.week.rates import Rates, Series, WeekRate, start_of
 
@@ -30,12 +32,17 @@ def newest(series: Series) -> str:
     last = measured[-1]
     now = f"{name_of(last)}: {estimate(last.rate.value, last.rate.low, last.rate.high)} hallucinated"
     if series.change is None:
-        return f"{now}. There is no earlier week to compare with."
+        return f"{now}." if series.value is not None else f"{now}. There is no earlier week to compare with."
     before, change = measured[-2], series.change
     moved = points(change.value, change.low, change.high)
-    told_apart = change.low is not None and change.high is not None and change.low * change.high > 0
-    verdict = "" if told_apart else ": these labels do not tell the two apart"
-    return f"{now}; {moved} against {share(before.rate.value)} in {name_of(before)}{verdict}."
+    shown = change.low is not None and change.high is not None and change.low * change.high > 0
+    against = f"against {'its own ' if series.value is not None else ''}{share(before.rate.value)}"
+    return f"{now}; {moved} {against} in {name_of(before)}{'' if shown else f': {NO_DIFFERENCE}'}."
+
+
+def comparison(rates: Rates) -> str | None:
+    """Say whether the newest value hallucinates less than the one before it; None where neither is newer."""
+    return None if rates.step is None else one_line(models.step(rates.step), 500)
 
 
 def remarks(rates: Rates) -> list[str]:
@@ -46,7 +53,8 @@ def remarks(rates: Rates) -> list[str]:
     if not rates.series:
         parts.append("No week has a label that counts yet: label this week's sample.")
     if rates.beyond:
-        parts.append(f"{count(rates.beyond, 'value')} of {visible(rates.by, 60)} with fewer labels are left out.")
+        values = count(rates.beyond, "value")
+        parts.append(f"{values} of {visible(rates.by, 60)}, in use earlier or with fewer labels, are left out.")
     if rates.undated:
         parts.append(f"{count(rates.undated, 'label')} of traces without a time are of no week.")
     return parts

@@ -21,10 +21,11 @@ from calibrate.workflow.evidence.basis import Caution, choose_basis
 from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
 from calibrate.workflow.evidence.evidence import design_of
 from calibrate.workflow.evidence.prevalence import weights_of
-from calibrate.workflow.upgrade.models_seen import difference, offered
+from calibrate.workflow.upgrade.models_seen import Step, difference, offered, registry
 from db import Store
 from db.scores import Row
 from db.tables.filters import NONE
+from db.traces import ValueSpan
 
 WEEKS = 12
 MOST = 4  # values that are told apart
@@ -66,10 +67,12 @@ class Series:
 
 @dataclass(frozen=True)
 class Rates:
-    """The rates `by` model, operation or an attribute (None: of all traces), the value with most labels first.
+    """The rates `by` model, operation or an attribute (None: of all traces).
 
-    `beyond` values more have fewer labels and are left out. `undated` labels are of no week. With a `caution` the
-    labels do not describe the traffic, and no week has a rate.
+    Values that the newest weeks have come first, of these the newest, of equals the one with most labels; `beyond`
+    values more are left out. `step` is the newest value against the one before it, of all labels; None where neither is
+    newer. `undated` labels are of no week. With a `caution` the labels do not describe the traffic, and no week has a
+    rate.
     """
 
     by: str | None
@@ -78,6 +81,7 @@ class Rates:
     undated: int
     sample: str | None
     caution: Caution | None
+    step: Step | None = None
 
 
 def weekly_rates(store: Store, *, by: str | None = None, weeks: int = WEEKS) -> Rates:
@@ -92,15 +96,31 @@ def weekly_rates(store: Store, *, by: str | None = None, weeks: int = WEEKS) -> 
         return Rates(by, (), 0, 0, name, basis.caution)
     labels = _load(store, basis.drawn, by)
     mondays = sorted({monday for monday in labels.mondays if monday is not None})[-weeks:]
-    traffic = _count_traffic(store, by, mondays)
+    spans = {span.value: span for span in store.traces.values(by)} if by else {}
+    traffic = _count_traffic(store, by, mondays, list(spans))
     counts = Counter(labels.values)
-    series = [
-        _make_series(labels, value, mondays, traffic.get(value, Counter()))
-        for value in sorted(counts, key=lambda value: (-counts[value], str(value)))
-    ]
+    values = sorted(counts, key=lambda value: (_recency(spans.get(value or "")), -counts[value], str(value)))
+    series = [_make_series(labels, value, mondays, traffic.get(value, Counter())) for value in values]
     series = [each for each in series if each.weeks]
     undated = sum(monday is None for monday in labels.mondays)
-    return Rates(by, tuple(series[:MOST]), max(0, len(series) - MOST), undated, name, None)
+    step = registry(store, by=by).step if by and len(values) > 1 else None
+    return Rates(
+        by,
+        tuple(series[:MOST]),
+        max(0, len(series) - MOST),
+        undated,
+        name,
+        None,
+        step if isinstance(step, Step) else None,
+    )
+
+
+def _recency(span: ValueSpan | None) -> tuple[int, int]:
+    """Sorts values by the last week that has them, then by the first, both newest first; undated ones last."""
+    if span is None or span.first is None or span.last is None:
+        return 0, 0
+    first, last = (_monday(moment.astimezone(UTC).date()).toordinal() for moment in (span.first, span.last))
+    return -last, -first
 
 
 def check_by(store: Store, by: str | None) -> str | None:
@@ -172,8 +192,10 @@ def _make_series(labels: _Labels, value: str | None, mondays: Sequence[date], tr
     return Series(value, tuple(weeks), difference(*rates[:-3:-1]) if len(rates) > 1 else None)
 
 
-def _count_traffic(store: Store, by: str | None, mondays: Sequence[date]) -> dict[str | None, Counter[date]]:
-    """Traces a week, of each value."""
+def _count_traffic(
+    store: Store, by: str | None, mondays: Sequence[date], values: Sequence[str]
+) -> dict[str | None, Counter[date]]:
+    """Traces a week, of each of the values."""
     if not mondays:
         return {}
     days: dict[str | None, Mapping[date, int]] = {}
@@ -181,7 +203,7 @@ def _count_traffic(store: Store, by: str | None, mondays: Sequence[date]) -> dic
         per_day = store.traces.per_day(TraceFilter(since=start_of(mondays[0]), undated=False))
         days[None] = {date.fromisoformat(day): n for day, n in per_day.items()}
     else:
-        days.update(store.traces.values_per_day(by, [span.value for span in store.traces.values(by)]))
+        days.update(store.traces.values_per_day(by, values))
     traffic: dict[str | None, Counter[date]] = {}
     for value, counts in days.items():
         weeks = traffic.setdefault(value, Counter())

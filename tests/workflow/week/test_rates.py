@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 
@@ -58,7 +59,7 @@ def test_where_every_trace_is_labelled_a_week_is_its_share(store: Store) -> None
     assert change.value == pytest.approx(5 / 40 - 20 / 40)
     assert change.high is not None
     assert change.high < 0
-    assert "do not tell" not in sentences.newest(only(rates.series))
+    assert "no significant" not in sentences.newest(only(rates.series))
 
 
 def test_labels_stand_for_what_they_were_drawn_from(store: Store) -> None:
@@ -100,7 +101,33 @@ def test_a_value_is_a_part_of_each_week_and_few_are_told_apart(store: Store) -> 
     assert [series.value for series in rates.series][:2] == ["a", "b"]
     assert [series.weeks[0].rate.value for series in rates.series][:2] == pytest.approx([0.5, 0.1])
     assert (len(rates.series), rates.beyond) == (4, 3)
+    assert sentences.comparison(rates) is None  # neither is the newer one
     assert "3 values of model" in sentences.remarks(rates)[0]
+
+
+def test_the_newest_values_are_told_apart_and_compared(store: Store) -> None:
+    """Six prompts, one after another: the last has the fewest labels, and is what one asks about."""
+    for week, (labels, hallucinated) in enumerate([(60, 20)] * 4 + [(60, 30), (40, 4)]):
+        add(store, week, of(labels, hallucinated), model=f"v{week + 1}")
+    rates = weekly_rates(store, by="model")
+    assert [series.value for series in rates.series] == ["v6", "v5", "v4", "v3"]
+    assert rates.step is not None
+    assert rates.step.difference.value == pytest.approx(4 / 40 - 30 / 60)
+    said = sentences.comparison(rates)
+    assert said is not None
+    assert re.match(r"v6 hallucinated 10% \(.*\) of 40 labels; v5 hallucinated 50% .* 40 points fewer \(95% int", said)
+    assert "Their times differ" in said
+    assert "earlier week" not in "".join(sentences.newest(series) for series in rates.series)
+    assert sentences.remarks(rates) == ["2 values of model, in use earlier or with fewer labels, are left out."]
+
+
+def test_a_change_within_one_value_says_so(store: Store) -> None:
+    for week, hallucinated in enumerate((5, 30)):
+        add(store, week, of(40, hallucinated), model="v2")
+        add(store, week, of(40, 30), model="v1", start=40)
+    rates = weekly_rates(store, by="model")
+    said = next(sentences.newest(series) for series in rates.series if series.value == "v2")
+    assert "against its own 12% in 2026-W45" in said
 
 
 def test_labels_that_describe_no_traffic_have_no_rate(store: Store) -> None:

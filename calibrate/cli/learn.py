@@ -20,12 +20,14 @@ from calibrate.workflow.tuning import learn as step
 @dataclass(frozen=True, slots=True)
 class LearnDocument:
     """A head and its figures out of fold. `auroc` and `best_auroc` are compared in `difference`; `gains`: its whole
-    interval is above 0. `revision` is what scores of `learned` are kept under. `left_out` says why by detector."""
+    interval is above 0. `revision` is what scores of `learned` are kept under. `left_out` says why by detector;
+    `left` labels are left to choose its threshold."""
 
     detectors: Sequence[str]
     revision: str
     n: int
     positives: int
+    left: int
     groups: int
     coverage: float
     auroc: Interval
@@ -49,7 +51,7 @@ def run(args: Namespace) -> Answer:
     save = args.save and (learning.gains or bool(args.reason.strip()))
     at_hand = labels_at_hand(store, basis.resolve_sample(store, args.sample))
     sentence, notes = sentences.answer(learning), sentences.notes(learning)
-    lines = [sentence, *labels_lines(at_hand), *notes, sentences.COST]
+    lines = [sentence, *labels_lines(at_hand), *notes, sentences.cost(learning)]
     if save:
         step.save(store, learning, reason=args.reason, by=user(), now=at)
         lines.append("saved; `detect learned --all` scores with it")
@@ -60,6 +62,7 @@ def run(args: Namespace) -> Answer:
         revision=learning.head.digest,
         n=learning.n,
         positives=learning.positives,
+        left=learning.left,
         groups=learning.groups,
         coverage=learning.coverage,
         auroc=learning.auroc,

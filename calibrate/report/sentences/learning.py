@@ -7,10 +7,6 @@ from calibrate.report.numbers import count, decimal_interval, decimals, listed, 
 from calibrate.types import Interval
 from calibrate.workflow.tuning.learn import Learning, LeftOut
 
-COST = (
-    "The labels that fit it do not count for its figures any more: its threshold takes labels of traces that it has "
-    "not seen."
-)
 _WHY = {
     LeftOut.ASKS: "a chat endpoint would be asked twice",
     LeftOut.EXTERNAL: "no runtime computes imported scores",
@@ -40,6 +36,17 @@ def answer(learning: Learning) -> str:
     if gap.high is not None and gap.high < 0:
         return f"Learning loses: {figures} Use the single detector."
     return f"Learning is not shown to gain: {figures} Use the single detector, or label more."
+
+
+def cost(learning: Learning) -> str:
+    """Say which labels are left for its threshold, once it is saved."""
+    lost = "Labels that fit it do not count for its figures any more"
+    if learning.left:
+        return f"{lost}: {count(learning.left, 'other label')} would be left to choose its threshold."
+    return (
+        f"{lost}: 0 labels would be left to choose its threshold. Learn from an older sample (`learn --sample OLDER`), "
+        "or label traces that it has not seen."
+    )
 
 
 def notes(learning: Learning) -> list[str]:

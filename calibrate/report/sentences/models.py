@@ -6,7 +6,6 @@ from calibrate.report.numbers import count, estimate, period, points_apart
 from calibrate.workflow.detection.baselines import Skipped
 from calibrate.workflow.upgrade.models_seen import NoStep, Seen, Step
 
-
 NO_DIFFERENCE = "no significant difference on these labels"
 
 

@@ -49,6 +49,13 @@ def _sentences(board: Scoreboard) -> Iterator[str]:
     ]:
         yield f"Not run: {', '.join(waiting)}. Coverage is of the rest; recall counts what was not run as not flagged."
 
+    for line in board.lines:
+        if line.fitted:
+            yield (
+                f"{title_of(line.name)}: {count(line.fitted)} of {count(board.n, 'label')} fitted it, so its figures "
+                f"are of the other {count(line.n)}."
+            )
+
 
 def _within(board: Scoreboard) -> Iterator[str]:
     """What is left of the leader where knowing the model does not help, and who recognises nothing but the model."""

@@ -74,6 +74,9 @@ SAVED = Column[Line]("saved", "saved", _at_point(lambda point: point.saved), For
 FLAGGED = Column[Line]("flagged", "flagged", _at_point(lambda point: point.flagged), Form.COUNT)
 SCORED = Column[Line]("scored", "Scored", lambda line: line.scored, Form.COUNT, "Labels with a score", 54)
 NOT_RUN = Column[Line]("not_run", "Not run", lambda line: line.not_run, Form.COUNT, "Labels it was not run on", 54)
+FITTED = Column[Line](
+    "fitted", "Fitted it", lambda line: line.fitted, Form.COUNT, "Labels that fitted it, in none of its figures", 54
+)  # fmt: skip
 COVERAGE = Column[Line](
     "coverage", "Coverage", lambda line: line.coverage, Form.SHARE,
     "Share of traffic that it can score, where it was run", 62,
@@ -102,7 +105,7 @@ ON_TERMINAL = (
     NOT_RUN, MILLISECONDS, COST, CALLS, EXPLAINS,
 )  # fmt: skip
 IN_FILES = (
-    DETECTOR, BASELINE, N, SCORED, POSITIVES, NOT_RUN, COVERAGE, AUROC, WITHIN, WITHIN_N, RECOGNIZES,
+    DETECTOR, BASELINE, N, SCORED, POSITIVES, NOT_RUN, FITTED, COVERAGE, AUROC, WITHIN, WITHIN_N, RECOGNIZES,
     AVERAGE_PRECISION, PRECISION, RECALL,
     SETTLED_LOW, SETTLED_HIGH, THRESHOLD,
     POLICY, SAVED, FLAGGED, MILLISECONDS, COST, CALLS, EXPLAINS, WHY,

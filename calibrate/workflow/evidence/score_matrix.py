@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,7 +30,7 @@ class ScoreMatrix:
     and the `undecided` ones; `waiting` labels do not count yet (counted_labels). With a `caution` they do not describe
     the traffic (basis).
     `scores` has one array a detector, in its own units, NaN where it could not score; `was_run` is False for a row
-    that it was not run on.
+    that it was not run on, and `counts` for one whose label fitted it and so does not count for it.
     """
 
     sample: Sample | None
@@ -39,6 +39,7 @@ class ScoreMatrix:
     refused: tuple[Row, ...]
     scores: Mapping[str, Floats]
     was_run: Mapping[str, NDArray[np.bool_]]
+    counts: Mapping[str, NDArray[np.bool_]]
     undecided: tuple[Row, ...] = ()
     waiting: int = 0
     caution: Caution | None = None
@@ -61,6 +62,16 @@ class ScoreMatrix:
         """How the rows were drawn; None for labels that are taken as they are."""
         drawn = None if self.caution else self.sample
         return evidence.design_of(drawn, self.rows, (*self.refused, *self.undecided))
+
+    def only(self, inside: NDArray[np.bool_]) -> ScoreMatrix:
+        """The same of some of the rows, which are as random as all."""
+        return replace(
+            self,
+            rows=tuple(row for row, used in zip(self.rows, inside, strict=True) if used),
+            scores={name: values[inside] for name, values in self.scores.items()},
+            was_run={name: run[inside] for name, run in self.was_run.items()},
+            counts={name: counts[inside] for name, counts in self.counts.items()},
+        )
 
     @property
     def weights(self) -> Floats:
@@ -95,13 +106,14 @@ def load_score_matrix(
     first = max(counted.values(), key=lambda labels: len(labels.rows))  # some do not count for what they fitted
     refused = {row.pk for rows in rows_by_detector.values() for row in rows if row.status == "refusal"}
     labelled = tuple(row for row in first.rows if row.pk not in refused)
-    scores, was_run = {}, {}
+    scores, was_run, counts = {}, {}, {}
     for name, rows in rows_by_detector.items():
         by_trace = {row.pk: row.value for row in rows}
         values = [by_trace.get(row.pk) for row in labelled]
         scores[name] = np.array([np.nan if value is None else value for value in values], dtype=float)
         run = {row.pk for row in rows if row.status is not None}
         was_run[name] = np.array([row.pk in run for row in labelled], dtype=bool)
+        counts[name] = np.array([row.pk in by_trace for row in labelled], dtype=bool)
     return ScoreMatrix(
         basis.sample,
         configs,
@@ -109,6 +121,7 @@ def load_score_matrix(
         tuple(row for row in first.rows if row.pk in refused),
         scores,
         was_run,
+        counts,
         first.undecided,
         first.waiting,
         basis.caution,

@@ -8,7 +8,7 @@ the best single detector has seen.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -33,7 +33,8 @@ from calibrate.types import HeadBase, HeadFeature, Interval, LearnedHead, Score
 from calibrate.workflow.detection.configurations import configs_by_detector
 from calibrate.workflow.detection.detectors import asks_chat, is_current
 from calibrate.workflow.detection.team_workspace import save_head, workspace_of
-from calibrate.workflow.evidence.basis import must_describe_traffic
+from calibrate.workflow.evidence.basis import choose_basis, must_describe_traffic
+from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels
 from calibrate.workflow.evidence.score_matrix import ScoreMatrix, load_score_matrix
 from calibrate.workflow.tuning.ensemble_data import COVERED
 from calibrate.workspace import using
@@ -59,7 +60,8 @@ class Learning:
     """A head, fitted to all `n` labels, and how it ranks out of fold beside the best single detector.
 
     `best` is the detector that ranks best on all labels; `best_auroc` that of choosing it inside the folds. `coverage`
-    is the share of the traffic of which any base has a score. `left_out` detectors are not read, with why.
+    is the share of the traffic of which any base has a score. `left_out` detectors are not read, with why. On the `left`
+    labels, which did not fit it, its threshold can be chosen.
     """
 
     head: LearnedHead
@@ -72,6 +74,7 @@ class Learning:
     coverage: float
     penalty: float
     left_out: Mapping[str, LeftOut]
+    left: int
 
     @property
     def n(self) -> int:
@@ -120,9 +123,10 @@ def learn(
     judged = heads.judge_head(material, folds)
     best = heads.judge_best_detector(training, folds)
     fitted = heads.fit_head(material, judged.c)
+    contents = tuple(row.content_hash for row in (*data.rows, *data.refused, *data.undecided))
     return Learning(
         head=_freeze(fitted, data, bases, now),
-        contents=tuple(row.content_hash for row in (*data.rows, *data.refused, *data.undecided)),
+        contents=contents,
         groups=int(Units.among(data.groups).sizes.sum()),
         auroc=auroc_within_folds(training, judged.judged, drawn),
         best=heads.best_detector(training),
@@ -131,6 +135,7 @@ def learn(
         coverage=float(np.average(material.usable, weights=training.weights)),
         penalty=judged.c,
         left_out=left_out,
+        left=_count_left(store, frozenset(contents)),
     )
 
 
@@ -166,6 +171,12 @@ def read_features(store: Store, data: ScoreMatrix, name: str) -> Floats:
             values = sentence_statistics(score, flag_when=cls.flag_when, usual=cls.usual_threshold)
             features[place] = np.nan if values is None else values
     return features
+
+
+def _count_left(store: Store, contents: Set[str]) -> int:
+    """The labels that count where no sample is named, beyond those of these traces."""
+    counted = count_labels(store, NOBODY, choose_basis(store, None).sample)
+    return sum(row.content_hash not in contents for row in counted.rows)
 
 
 def _check(data: ScoreMatrix) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from calibrate.stats.fitting.category_rates import rate_categories
 from calibrate.stats.intervals.bootstrap import Units
 from calibrate.stats.intervals.ranking_within import Within, rank_within
-from calibrate.stats.sweep.design import Floats, Ints
+from calibrate.stats.sweep.design import Bools, Floats, Ints
 from calibrate.types import FlagWhen
 from calibrate.workflow.evidence.score_matrix import ScoreMatrix
 from db import Store
@@ -31,6 +31,10 @@ class Origins:
     @property
     def logged(self) -> int:
         return int(np.count_nonzero(self.model >= 0))
+
+    def only(self, inside: Bools) -> Origins:
+        """The same of some of the rows."""
+        return Origins(self.models, self.model[inside], self.stratum[inside])
 
 
 def origins_of(store: Store, data: ScoreMatrix) -> Origins:

@@ -68,15 +68,17 @@ class AtPoint:
 
 @dataclass(frozen=True)
 class Line:
-    """One detector. `n` labels, `scored` of them with a score, `positives` hallucinated; on `not_run` it was not run.
-    `coverage` is the estimated share of the traffic that it can score where it is run. The two areas are over
-    scored labels; None where those are too few to rank. `within` is of pairs of answers of one model and operation."""
+    """One detector. `n` labels count for it, `scored` of them with a score, `positives` hallucinated; on `not_run` it
+    was not run. Beyond these, `fitted` labels fitted it. `coverage` is the estimated share of the traffic that it can
+    score where it is run. The two areas are over scored labels; None where those are too few to rank. `within` is of
+    pairs of answers of one model and operation."""
 
     name: str
     n: int
     scored: int
     positives: int
     not_run: int
+    fitted: int
     coverage: float
     auroc: Interval
     average_precision: Interval
@@ -163,10 +165,13 @@ def scoreboard(store: Store, *, sample: str | None = None, seed: int = 0) -> Sco
         if not np.isfinite(values).any():
             silent[name] = _explain_silence(store, data, name)
             continue
-        curve = sweep(data.labels, values, design=data.design, groups=data.groups, flag_when=flag_when[name])
+        counts = data.counts.get(name, np.ones(len(values), dtype=bool))
+        part = data if counts.all() else data.only(counts)
+        curve = sweep(part.labels, values[counts], design=part.design, groups=part.groups, flag_when=flag_when[name])
         spent = Spent(0.0, 0.0, 0.0, False) if config is None else spent_by(store, config, data.sample)
-        point = _settle(store, data, config, _choose_point(data, curve, config, saved.get(name)))
-        lines.append(_make_line(name, data, origins, values, curve, point, spent, seed))
+        point = _settle(store, part, config, _choose_point(part, curve, config, saved.get(name)))
+        line = _make_line(name, part, origins.only(counts), values[counts], curve, point, spent, seed)
+        lines.append(replace(line, fitted=len(values) - line.n))
     lines.sort(key=lambda line: (line.baseline, -(line.auroc.value or 0.0)))
     ranked = _rank(lines)
     may_be_best, against = _compare_leader(data, scores, flag_when, ranked, lines, seed) if ranked else ((), ())
@@ -215,6 +220,7 @@ def _make_line(
         scored=curve.scored,
         positives=curve.positives,
         not_run=int(np.count_nonzero(~was_run)),
+        fitted=0,
         coverage=float(data.weights[has_score].sum() / data.weights[was_run].sum()),
         auroc=ranks.auroc,
         average_precision=ranks.average_precision,

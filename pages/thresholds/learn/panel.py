@@ -12,7 +12,7 @@ from calibrate.types import Interval
 from calibrate.workflow.tuning import learn as step
 from db import Store
 from pages import shell
-from pages.components.text import plain
+from pages.components.text import plain, spoken
 from pages.components.verdict_box import save_anyway
 
 LEARNED_FOR = "learned_for"
@@ -86,9 +86,9 @@ def _show_answer(store: Store, sample: str | None, learning: step.Learning) -> N
             "Use this head", type="primary", icon=":material/bookmark_add:", on_click=_save, args=(store, sample),
             key="learn-save",
         )  # fmt: skip
-        st.caption(wording.COST)
     else:
         save_anyway(_save, (store, sample), key=REASON, label="Use this head anyway")
+    st.caption(spoken(wording.cost(learning), 400))
     with st.expander("What it reads"):
         for note in wording.notes(learning):
             st.markdown(plain(note, 900))

@@ -13,8 +13,10 @@ import pytest
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
+from calibrate.report.sentences import learning as learning_sentences
+from calibrate.report.sentences.scoreboard import sentences
 from calibrate.stats.choosing.policy import parse
-from calibrate.types import Label, Record, Source, Trace
+from calibrate.types import Label, Member, Record, Source, Trace, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.basis import Basis
@@ -22,6 +24,7 @@ from calibrate.workflow.evidence.counted_labels import count_labels
 from calibrate.workflow.releasing import release
 from calibrate.workflow.tuning import learn as step
 from calibrate.workflow.tuning import operating_points
+from calibrate.workflow.tuning.scoreboard import scoreboard
 from db import Store
 from db.releases import ReleaseRequest
 from tests.workflow.making import NOW
@@ -81,6 +84,36 @@ def test_it_finds_what_only_sentences_tell_and_its_labels_count_no_more(learned:
     other = loading.load_evidence(learned, "token_overlap", basis=Basis(None))
     assert (len(other.rows), other.fitted) == (220, 0)
     assert count_labels(learned, data.config, None).fitted == 160
+
+
+def test_it_says_how_many_labels_are_left_for_its_threshold(learned: Store) -> None:
+    everything = step.learn(learned, now=NOW)
+    assert (everything.n, everything.left) == (220, 0)
+    assert "0 labels would be left to choose its threshold" in learning_sentences.cost(everything)
+    assert "--sample OLDER" in learning_sentences.cost(everything)
+    place = [learned.traces.find(f"t{n}") or 0 for n in range(160)]
+    learned.samples.add(
+        "older", design="random", by=None, seed=1, pool=220, undated=0, where=TraceFilter(), strata={"": (220, 160)},
+        members=[Member(pk, 160 / 220, "") for pk in place], now=NOW,
+    )  # fmt: skip
+    older = step.learn(learned, sample="older", now=NOW)
+    assert older.n + older.left == 220
+    assert f"{older.left} other labels would be left" in learning_sentences.cost(older)
+
+
+def test_the_scoreboard_leaves_out_the_labels_that_fitted_it_as_choose_does(learned: Store) -> None:
+    board = scoreboard(learned)
+    line, other = board.line("learned"), board.line("token_overlap")
+    assert (line.n, line.scored, line.fitted, line.not_run) == (60, 60, 160, 0)
+    assert (other.n, other.fitted) == (220, 0)
+    data = loading.load_evidence(learned, "learned", basis=Basis(None))
+    point = operating_points.choose_point(data, parse("precision>=0.7"))
+    assert line.point is not None
+    assert line.point.recall.value == pytest.approx(point.recall.value)
+    assert line.auroc.value == pytest.approx(data.sweep.auroc)
+    said = " ".join(sentences(board))
+    assert "Learned from labels: 160 of 220 labels fitted it, so its figures are of the other 60" in said
+    assert "Not run" not in said
 
 
 def test_the_same_labels_are_the_same_head_and_other_labels_another(learned: Store) -> None:

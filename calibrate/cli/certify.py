@@ -27,6 +27,7 @@ from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.evidence.labels_at_hand import labels_at_hand
+from calibrate.workflow.tuning.segments import full_name
 from db import Store
 
 
@@ -75,7 +76,7 @@ class NoPlanDocument:
 def run(args: Namespace) -> Answer:
     registry.get(args.detector)
     store = open_store(args)
-    part = _part_of(args)
+    part = _part_of(store, args)
     go_on = certify_command(args.detector, part)
     status = attempts.latest_status(store, args.detector, part=part)
     if args.save and (status is None or status.stage not in ("labelled", "certified")):
@@ -125,14 +126,14 @@ def run(args: Namespace) -> Answer:
     )
 
 
-def _part_of(args: Namespace) -> Part | None:
+def _part_of(store: Store, args: Namespace) -> Part | None:
     """The segment that is named. Raises BadInput where only half of its name is given."""
     if args.by is None and args.segment is None:
         return None
     if not args.by or not args.segment:
         lacks = "--segment NAME" if args.by else "--by operation, --by model, --by language or --by attributes.NAME"
         raise BadInput(f"a segment is named by --by and --segment together: add {lacks}")
-    return Part(args.by, args.segment)
+    return Part(full_name(store, args.by), args.segment)
 
 
 def _may_try_again(status: CertificationStatus) -> bool:

@@ -146,7 +146,8 @@ def run(args: Namespace) -> Answer:
     live = live_release(store)
     entry = live.detectors.get(data.config.name) if live else None
     if entry is not None and entry.segments is not None:
-        lines.append(recalibration.dropped(data.config.name, entry.segments))
+        again = recalibration.choose_segments(data.config.name, entry.segments)
+        lines.append(f"{recalibration.dropped(entry.segments)}; {again} chooses them again")
     if save:
         lines.append("saved; `release` takes it into the next version")
     elif args.save and choice.unheld and not state.known_bad:

@@ -25,6 +25,7 @@ END = datetime(2026, 11, 22, 23, 0, tzinfo=UTC)
 DAYS, A_DAY, SEED = 63, 20, 16
 NEW_MODEL = timedelta(days=6, hours=8)  # so long before the end the second model begins
 SHARE_OF_NEW = 0.6
+NEW_PROMPT = timedelta(days=14)  # so long before the end; no answer is composed otherwise for it
 # How often each way of answering is taken, by model. The second one invents more.
 WAYS = {
     "shop-assistant-1": {
@@ -177,6 +178,7 @@ def main() -> None:
     for n, at in enumerate(times(shop.rng), 1):
         new = END - at < NEW_MODEL and shop.rng.random() < SHARE_OF_NEW
         trace, read = shop.compose(f"shop-assistant-{1 + new}")
+        trace["attributes"]["prompt_version"] = "v2" if END - at < NEW_PROMPT else "v1"
         traces.append({"trace_id": f"shop-{n:04d}", "timestamp": at.strftime("%Y-%m-%dT%H:%M:%SZ"), **trace})
         readings += [{"trace_id": f"shop-{n:04d}", "labeller": who, **label} for who, label in read.items()]
     for name, rows in (("shop.jsonl", traces), ("readings.jsonl", readings)):

@@ -14,6 +14,7 @@ from pages.components.text import visible
 
 Row = TypeVar("Row")
 TEXT_WIDTH = 300  # characters
+SHORT = 9  # characters of a heading that its interval's repeats
 _FORMATS = {
     Form.COUNT: "localized",
     Form.SHARE: "percent",
@@ -22,6 +23,22 @@ _FORMATS = {
     Form.AMOUNT: "%.2f",
     Form.P_VALUE: "%.3f",
 }
+
+
+SIDEWAYS = """<p class="sideways">The table goes on to the right: scroll it sideways.</p><style>
+.sideways {font-size: .875rem; opacity: .7; margin: -.75rem 0 0}
+@media (min-width: 900px) {[data-testid="stElementContainer"]:has(> * .sideways) {display: none}}
+</style>"""
+
+
+def show_wide(columns: Sequence[Column[Row]], rows: Iterable[Row], **options: Any) -> None:
+    """Show a table of more columns than a phone holds: the first stays, and a line says that there are more."""
+    settings = config(columns)
+    settings[columns[0].heading]["pinned"] = True
+    st.dataframe(
+        frame(columns, rows), hide_index=True, placeholder="–", column_config=settings, width="stretch", **options
+    )
+    st.html(SIDEWAYS)
 
 
 def frame(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> Any:
@@ -37,7 +54,10 @@ def config(columns: Sequence[Column[Row]]) -> dict[str, Any]:
     for column in columns:
         settings[column.heading] = _setting(column)
         if column.form in FIGURES:
-            settings[_bounds_key(column)] = st.column_config.TextColumn("95%", width=column.bounds_width)
+            named = _bounds_key(column) if len(column.heading) <= SHORT else "95%"
+            settings[_bounds_key(column)] = st.column_config.TextColumn(
+                named, width=column.bounds_width, help=f"95% interval: {column.heading}"
+            )
     return settings
 
 

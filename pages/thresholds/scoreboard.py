@@ -44,19 +44,10 @@ def _tables(board: step.Scoreboard) -> None:
     lines = [line for line in board.lines if not line.baseline]
     baselines = [line for line in board.lines if line.baseline]
     if lines:
-        st.dataframe(
-            tables.frame(ON_PAGE, lines),
-            hide_index=True,
-            placeholder="–",
-            column_config=tables.config(ON_PAGE),
-            height=40 + 35 * min(len(lines), SEEN),
-            key=TABLE,
-        )
+        tables.show_wide(ON_PAGE, lines, height=40 + 35 * min(len(lines), SEEN), key=TABLE)
     if baselines:
         st.caption("**Baselines.** What the wording of an answer, its length and which model gave it tell already:")
-        st.dataframe(
-            tables.frame(ON_PAGE, baselines), hide_index=True, placeholder="–", column_config=tables.config(ON_PAGE)
-        )
+        tables.show_wide(ON_PAGE, baselines)
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         _explain(board)
         st.download_button(

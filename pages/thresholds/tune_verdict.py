@@ -19,11 +19,11 @@ from calibrate.workflow.tuning import operating_points
 from calibrate.workflow.tuning.better_steps import BetterKind, BetterStep
 from db import Store
 from pages import shell
-from pages.components.text import label, plain, spoken
+from pages.components.text import label, plain
 from pages.components.threshold_chart import chart
 from pages.components.threshold_chart.arrays import here
 from pages.components.verdict_box import NO_REASON, save_anyway, verdict_box
-from pages.thresholds import certify_panel, policy_controls, tune_setting
+from pages.thresholds import certify_panel, policy_controls, tune_details, tune_setting
 
 REASON = "tune_reason"
 VIEW, CERTIFY = "view", "certify"  # of the address: what stands in the chart's place
@@ -54,8 +54,13 @@ def show(
         live = live_release(store)
         entry = live.detectors.get(data.config.name) if live else None
         if entry is not None and entry.segments is not None:
-            dropped = wording.capitalised(recalibration.dropped(data.config.name, entry.segments))
-            st.caption(spoken(f"{dropped}.", 600))
+            st.caption(plain(f"{wording.capitalised(recalibration.dropped(entry.segments))}.", 600))
+            st.page_link(
+                shell.page("tune"),
+                label="Choose per segment again",
+                icon=":material/splitscreen:",
+                query_params={"detector": data.config.name, tune_details.PARAM: "segments"},
+            )
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             if not state.known_bad:
                 st.button(

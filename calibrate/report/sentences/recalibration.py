@@ -64,11 +64,11 @@ def choose_segments(detector: str, before: Segments) -> str:
     return f"`segments {detector} --by {quote(visible(before.by, 100))} --save`"
 
 
-def dropped(detector: str, before: Segments) -> str:
+def dropped(before: Segments) -> str:
     """Say that a threshold for all, once saved, takes the place of the live ones per segment."""
     return (
         f"live are thresholds by {one_line(before.by, 60)} ({one_line(describe_segments(before), 300)}): once this one "
-        f"is saved, the next release has one for all; {choose_segments(detector, before)} chooses them again"
+        "is saved, the next release has one for all"
     )
 
 

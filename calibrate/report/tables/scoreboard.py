@@ -27,11 +27,11 @@ POSITIVES = Column[Line]("positives", "hallucinated", lambda line: line.positive
 BASELINE = Column[Line]("baseline", "baseline", lambda line: line.baseline, Form.FLAG)
 AUROC = Column[Line](
     "auroc", "AUROC", lambda line: line.auroc, Form.FIGURE,
-    "The chance that a hallucinated trace scores worse than a clean one; 0.5 is chance", 55, 74,
+    "The chance that a hallucinated trace scores worse than a clean one; 0.5 is chance", 55, 86,
 )  # fmt: skip
 WITHIN = Column[Line](
     "auroc_within_model", "In model", lambda line: line.within.auroc, Form.FIGURE,
-    "AUROC among answers of one model in one operation: what is left where knowing the model does not help", 66, 74,
+    "AUROC among answers of one model in one operation: what is left where knowing the model does not help", 66, 96,
 )  # fmt: skip
 WITHIN_N = Column[Line]("n_within_model", "labels with a model", lambda line: line.within.n, Form.COUNT)
 RECOGNIZES = Column[Line]("recognizes", "recognizes", lambda line: recognizes(line.within))
@@ -41,11 +41,11 @@ AVERAGE_PRECISION = Column[Line](
 )  # fmt: skip
 PRECISION = Column[Line](
     "precision", "Precision", _at_point(lambda point: point.precision), Form.SHARE_FIGURE,
-    "Of the labels it flags there, the share that is hallucinated", 66, 65,
+    "Of the labels it flags there, the share that is hallucinated", 66, 96,
 )  # fmt: skip
 RECALL = Column[Line](
     "recall", "Recall", _at_point(lambda point: point.recall), Form.SHARE_FIGURE,
-    "Of the hallucinations, the share it flags there; a trace without a score is missed", 52, 65,
+    "Of the hallucinations, the share it flags there; a trace without a score is missed", 52, 80,
 )  # fmt: skip
 RECALL_SETTLED = Column[Line](
     "recall_settled", "Settled",

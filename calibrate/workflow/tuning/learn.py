@@ -60,8 +60,8 @@ class Learning:
     """A head, fitted to all `n` labels, and how it ranks out of fold beside the best single detector.
 
     `best` is the detector that ranks best on all labels; `best_auroc` that of choosing it inside the folds. `coverage`
-    is the share of the traffic of which any base has a score. `left_out` detectors are not read, with why. On the `left`
-    labels, which did not fit it, its threshold can be chosen.
+    is the share of the traffic of which any base has a score. `left_out` detectors are not read, with why. `left`
+    labels did not fit it: its threshold can be chosen on them.
     """
 
     head: LearnedHead

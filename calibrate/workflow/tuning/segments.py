@@ -19,7 +19,16 @@ from calibrate.stats.segments.rivals import Gain
 from calibrate.stats.segments.rows import SegmentRows
 from calibrate.stats.sweep.design import Bools, Ints
 from calibrate.stats.sweep.sweep import sweep
-from calibrate.types import Interval, OperatingPoint, PointState, Segments, SegmentThreshold, names_segments, segment_of
+from calibrate.types import (
+    ATTRIBUTE,
+    Interval,
+    OperatingPoint,
+    PointState,
+    Segments,
+    SegmentThreshold,
+    names_segments,
+    segment_of,
+)
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.tuning.operating_points import choose_point, require_reason, saved_point
 from calibrate.workflow.tuning.point_state import state_of
@@ -101,6 +110,7 @@ def segment_labels(store: Store, data: Evidence, policy: Policy, *, by: str, see
     segment, and where the labels allow no choice.
     """
     check_policy(policy)
+    by = full_name(store, by)
     point = choose_point(data, policy)
     names, codes = _read_segments(store, data, by)
     rows = SegmentRows.of(
@@ -167,6 +177,11 @@ def segmented_by(store: Store) -> list[str]:
     return [*USUAL, *attributes] if "language" in store.traces.attribute_names() else [*USUAL[:2], *attributes]
 
 
+def full_name(store: Store, by: str) -> str:
+    """`by` as segments are told apart: "tier" is "attributes.tier" where traces carry that attribute."""
+    return f"{ATTRIBUTE}{by}" if not names_segments(by) and by in store.traces.attribute_names() else by
+
+
 def measure_point(data: Evidence, point: OperatingPoint, flagged: Bools) -> OperatingPoint:
     """The point with the figures of these flags instead of its own."""
     measured = _measure(data, flagged)
@@ -187,7 +202,7 @@ def measure_point(data: Evidence, point: OperatingPoint, flagged: Bools) -> Oper
 def _read_segments(store: Store, data: Evidence, by: str) -> tuple[Sequence[str], Ints]:
     """The segments with most labels, by name, and the code of every row's segment."""
     if not names_segments(by):
-        raise BadInput(f"segments cannot be told apart by {by!r}: name operation, model, language or attributes.NAME")
+        raise BadInput(f"segments cannot be told apart by {by!r}: name one of {', '.join(segmented_by(store))}")
     values = _values(store, data, by)
     counts = Counter(value for value in values if value is not None)
     if not counts:

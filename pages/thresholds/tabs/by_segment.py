@@ -40,13 +40,7 @@ def show(store: Store, data: evidence.Evidence, policy: Policy, names: evidence_
         st.caption(plain(f"{error}.", 500))
         return
     st.markdown(plain(f"{sentences.verdict(segmented)}.", 600))
-    st.dataframe(
-        tables.frame(COLUMNS, segmented.rows),
-        hide_index=True,
-        placeholder="–",
-        column_config=tables.config(COLUMNS),
-        width="stretch",
-    )
+    tables.show_wide(COLUMNS, segmented.rows)
     for note in (sentences.fallback(segmented), segmented.own_point and sentences.OUT_OF_FOLD):
         if note:
             st.caption(plain(f"{note}.", 500))

@@ -117,11 +117,12 @@ def test_attributes_and_few_labels(store: Store) -> None:
     data = fill(store, {"chat": 0.0, "search": 3.0}, n=50)
     by_tier = segments.segment_labels(store, data, POLICY, by="attributes.tier")
     assert [row.segment for row in by_tier.rows] == ["false", "true"]
+    assert segments.segment_labels(store, data, POLICY, by="tier").by == "attributes.tier"  # as `weekly --by` takes it
     with pytest.raises(
         BadInput, match=r"has 'language'; traces can be told apart by operation, attributes\.tier: name"
     ):
         segments.segment_labels(store, data, POLICY, by="language")
-    with pytest.raises(BadInput, match="segments cannot be told apart by 'mood'"):
+    with pytest.raises(BadInput, match=r"by 'mood': name one of operation, model, attributes\.tier"):
         segments.segment_labels(store, data, POLICY, by="mood")
     few = replace(data, rows=data.rows[:60])
     small = segments.segment_labels(store, few, POLICY, by="operation")

@@ -32,11 +32,14 @@ SIDEWAYS = """<p class="sideways">The table goes on to the right: scroll it side
 
 
 def show_wide(columns: Sequence[Column[Row]], rows: Iterable[Row], **options: Any) -> None:
-    """Show a table of more columns than a phone holds: the first stays, and a line says that there are more."""
-    settings = config(columns)
-    settings[columns[0].heading]["pinned"] = True
+    """Show a table of more columns than a phone holds, which has a line that says so."""
     st.dataframe(
-        frame(columns, rows), hide_index=True, placeholder="–", column_config=settings, width="stretch", **options
+        frame(columns, rows),
+        hide_index=True,
+        placeholder="–",
+        column_config=config(columns),
+        width="stretch",
+        **options,
     )
     st.html(SIDEWAYS)
 

@@ -91,6 +91,8 @@ def test_from_two_operations_to_a_recheck_of_one(own: App, visit: Callable[[str]
 
     page = visit(f"/tune?detector={ABOVE}")
     page.get_by_text(re.compile("Live are thresholds by operation.*the next release has one for all")).wait_for()
+    page.get_by_role("link", name="Choose per segment again").click()
+    page.get_by_role("combobox", name=re.compile("Segments by")).wait_for()
     page = visit(f"/recheck?detector={ABOVE}")
     page.get_by_role("combobox", name=re.compile("operation", re.IGNORECASE)).wait_for()
 
@@ -101,7 +103,7 @@ def test_the_rate_of_each_operation_and_what_can_be_learned(own: App, visit: Cal
     page.get_by_role("combobox", name=re.compile("By")).click()
     page.get_by_role("option", name="operation").click()
     for name in SHIFT:
-        page.get_by_text(re.compile(rf"^{name} .*hallucinated")).wait_for()
+        page.get_by_text(re.compile(rf"^{name} 20.*hallucinated")).wait_for()
     settled(page)
     assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
 

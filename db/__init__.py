@@ -14,6 +14,7 @@ from db.engine import connect, file_of, reading
 from db.exchange.annotations import Annotations
 from db.exchange.external import External
 from db.exchange.logged import Logged
+from db.exchange.origins import Origins
 from db.exchange.pulls import Pulls
 from db.labelling.answers import Answers
 from db.labelling.assignments import Assignments
@@ -78,6 +79,7 @@ class Store:
         self.audit = Audit(self.engine)
         self.purges = Purges(self.engine)
         self.pulls = Pulls(self.engine)
+        self.origins = Origins(self.engine)
         self.annotations = Annotations(self.engine)
 
     @property

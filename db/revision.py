@@ -40,7 +40,7 @@ TABLES: dict[Group, tuple[str, ...]] = {
     "leases": ("leases",),
     "flags": ("flags",),
     "repeats": ("repeats",),
-    "pulls": ("pulls",),
+    "pulls": ("pulls", "origins", "pulled"),
     "annotations": ("annotations",),
 }
 GROUP_OF = {name: group for group, names in TABLES.items() for name in names}

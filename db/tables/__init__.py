@@ -1,7 +1,7 @@
 """The tables, typed."""
 
 from db.tables.base import Base, Document, Key, RevisionRow, UtcDateTime, table
-from db.tables.exchange import AnnotationRow, PullRow
+from db.tables.exchange import AnnotationRow, OriginRow, PulledRow, PullRow
 from db.tables.labelling import (
     AssignmentRow,
     FlagRow,
@@ -41,12 +41,14 @@ __all__ = [
     "LeaseRow",
     "LoggedRow",
     "MemberRow",
+    "OriginRow",
     "OutboxRow",
     "PointRow",
     "PromptComparisonRow",
     "PromptExampleRow",
     "ProposalRow",
     "PullRow",
+    "PulledRow",
     "PurgeRow",
     "ReceivedRow",
     "RecheckRow",

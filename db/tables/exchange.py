@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKeyConstraint, Index, String, UniqueConstraint, and_, column
+from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, String, UniqueConstraint, and_, column
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.tables.base import Base, Key
@@ -23,6 +23,25 @@ class PullRow(Base):
     begun_at: Mapped[datetime]
     pulled_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+
+
+class OriginRow(Base):
+    """A pull by which answers came. It stays when the pull is forgotten."""
+
+    __tablename__ = "origins"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    pull: Mapped[str] = mapped_column(String(200))
+    system: Mapped[str] = mapped_column(String(20))
+    __table_args__ = (UniqueConstraint("pull", "system"),)
+
+
+class PulledRow(Base):
+    """That a pull brought an answer, or found it in the store already."""
+
+    __tablename__ = "pulled"
+    origin_id: Mapped[int] = mapped_column(ForeignKey("origins.id"), primary_key=True, autoincrement=False)
+    trace_pk: Mapped[int] = mapped_column(Key, ForeignKey("traces.id"), primary_key=True, autoincrement=False)
+    __table_args__ = ({"sqlite_with_rowid": False},)
 
 
 WAITING = and_(column("told_at").is_(None), column("given_up_at").is_(None))

@@ -220,6 +220,7 @@ WRITERS: dict[str, tuple[Callable[[Store], object], set[Group]]] = {
     "pulls.advance": (lambda s: s.pulls.advance("a pull", {"at": 1}, traces=2, now=NOW), {"pulls"}),
     "pulls.finish": (lambda s: s.pulls.finish("a pull", now=NOW), {"pulls"}),
     "pulls.forget": (lambda s: s.pulls.forget("a pull"), {"pulls"}),
+    "origins.note": (lambda s: s.origins.note("a pull", "phoenix", ["t1"]), {"pulls"}),
     "annotations.claim": (lambda s: s.annotations.claim("phoenix", 9, now=NOW, until=LATER), {"annotations"}),
     "annotations.mark_told": (lambda s: s.annotations.mark_told([1], now=NOW), {"annotations"}),
     "annotations.postpone": (lambda s: s.annotations.postpone([1], error="busy", until=LATER), {"annotations"}),

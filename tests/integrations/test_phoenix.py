@@ -17,7 +17,7 @@ import pytest
 
 from calibrate import cli
 from calibrate.ingest.systems import open_annotator
-from calibrate.types import Source, Trace, TraceFilter
+from calibrate.types import Record, Source, Trace, TraceFilter
 from calibrate.workflow.watching.annotating import compose
 from db import Store
 from tests.integrations.servers import Server
@@ -117,6 +117,19 @@ def test_annotations_become_labels_and_scores(
     assert (ruled["labels"], ruled["labels_unchanged"], ruled["scores"]) == (
         1, 2, {"phoenix.ragas_faithfulness": 0, "phoenix.toxicity": 0}
     )  # fmt: skip
+
+
+def test_answers_from_elsewhere_and_those_that_phoenix_dropped_end_no_pull(
+    store: Store, phoenix: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"{n:032x}-{n:016x}" for n in range(1, 121)]
+    traces = [Trace(each, "an answer of another system", timestamp=datetime.now(UTC)) for each in names]
+    store.traces.add([Record(1, trace) for trace in traces], labels_as=None, now=datetime.now(UTC))
+    (ids,) = shop(phoenix, "second", 1)
+    assert pull(store, phoenix, "second", "--name", "mine", capsys=capsys)["imported"] == 1
+    store.origins.note("mine", "phoenix", names[:60])  # more than one request's, and Phoenix has none of them
+    annotate(phoenix, {"span_id": ids["span"], "name": "toxicity", "annotator_kind": "LLM", "result": {"score": 0.5}})
+    assert pull(store, phoenix, "second", "--name", "mine", capsys=capsys)["scores"] == {"phoenix.toxicity": 1}
 
 
 def test_a_pull_that_is_killed_goes_on_and_has_all_answers_once(

@@ -147,7 +147,7 @@ class LateRemarks(Protocol):
         ----------
         since : datetime or None
         answers : iterator of sequence of str
-            The ids of the store's traces since then, some at a time.
+            The ids of the answers since then that came by this pull, some at a time.
 
         Yields
         ------

@@ -73,6 +73,20 @@ class PhoenixServer:
                 f"Phoenix at {redact(self.url)} has no project {project!r}; it has {names}: name one with --project"
             ) from error
 
+    def annotations(self, project: str, spans: Sequence[str]) -> list[dict[str, Any]]:
+        """Read the annotations on spans. Where it has none of the spans, there are none."""
+        try:
+            listed: list[dict[str, Any]] = self.call(
+                lambda: self.client.spans.get_span_annotations(
+                    span_ids=spans, project_identifier=project, timeout=TIMEOUT
+                )
+            )
+            return listed
+        except BadInput as error:
+            if status_of(error.__cause__ or error) != 404:
+                raise
+            return []  # that the project is there, `spans` has seen
+
 
 class PhoenixSource:
     """A project of Phoenix that is open for reading: spans by the time at which they began, then their annotations."""
@@ -157,12 +171,7 @@ class PhoenixSource:
             answer = last.get(str(context.get("trace_id")))
             if answer is not None:
                 targets.setdefault(str(context.get("span_id")), answer)
-        spans = [span for span in targets if span]
-        annotations = self._server.call(
-            lambda: self._server.client.spans.get_span_annotations(
-                span_ids=spans, project_identifier=self._project, timeout=TIMEOUT
-            )
-        )
+        annotations = self._server.annotations(self._project, [span for span in targets if span])
         read = self._sort(annotations, targets)
         return Page(scores=read.scores, labels=read.labels, left_out=read.left_out)
 

@@ -113,15 +113,12 @@ def pull(
         if isinstance(source, LateRemarks):
             # What was pulled now may be older than that, where the last pull was long ago.
             begin = None if since is None else min(since, taking.oldest or since)
-            for page in source.remarks(begin, _answers(store, begin)):
+            where = TraceFilter(since=begin, undated=begin is None)
+            for page in source.remarks(begin, store.origins.ids(source.name, source.system, where)):
                 taking.take(page)
                 on_page(taking.pulled)
         store.pulls.finish(source.name, now=now())
     return taking.end()
-
-
-def _answers(store: Store, since: datetime | None) -> Iterator[Sequence[str]]:
-    return store.traces.ids(TraceFilter(since=since, undated=since is None))
 
 
 class _Taking:
@@ -179,6 +176,8 @@ class _Taking:
     def add(self, records: Sequence[Record], *, labels_as: str | None, now: datetime, again: bool = False) -> Added:
         """Store a batch of traces, and the scores that they bring along."""
         added = self._store.traces.add(records, labels_as=labels_as, now=now, again=again)
+        names = [record.trace.id for record in records]
+        self._store.origins.note(self._source.name, self._source.system, names)
         by_name: defaultdict[str, list[StatedScore]] = defaultdict(list)
         for name, score in scores_that_came(records, added):
             by_name[name].append(score)

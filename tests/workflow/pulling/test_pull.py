@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ from calibrate.ingest.base import Rejected, Row
 from calibrate.ingest.labels.base import LeftOut, Parsed
 from calibrate.ingest.systems.base import Page
 from calibrate.ingest.systems.slices import Slices
-from calibrate.types import Label, TraceFilter
+from calibrate.types import Label, Record, Trace, TraceFilter
 from calibrate.workflow.pulling.pull import Pulled, pull
 from db import Store, open_store
 
@@ -171,6 +171,22 @@ def test_late_remarks_are_asked_for_answers_of_the_window(store: Store) -> None:
     brought = pull(store, Late(3), since=NOW - timedelta(days=14), now=clock)
     assert brought.labels == 3
     assert {label.trace_id for label in store.labels.export()} == {"n0", "n1", "n2"}
+
+
+def test_remarks_are_asked_for_on_answers_that_came_by_this_pull(store: Store) -> None:
+    class Late(Numbers):
+        def remarks(self, since: datetime | None, answers: Iterator[Sequence[str]]) -> Iterator[Page]:
+            self.seen = [name for chunk in answers for name in chunk]
+            yield from ()
+
+    for name in ("n1", "n99"):  # both from a file; the system has the first of them too
+        store.traces.add([Record(1, Trace(name, f"answer {name[1:]}", timestamp=NOW))], labels_as=None, now=NOW)
+    other, source = Late(6, name="the other"), Late(3)
+    for each in (other, source, other):
+        pull(store, each, since=None, now=clock)
+    assert (sorted(source.seen), sorted(other.seen)) == (["n0", "n1", "n2"], [f"n{n}" for n in range(6)])
+    chunks = list(store.origins.ids("the other", "phoenix", TraceFilter(), chunk=4))
+    assert [len(chunk) for chunk in chunks] == [4, 2]
 
 
 def test_pages_are_told_of_as_they_are_stored(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from calibrate.errors import TouchstoneError
 from calibrate.ingest.spans.record import split_answer_id
+from calibrate.ingest.systems import ANNOTATED, SYSTEMS
 from calibrate.ingest.systems.base import Annotator, Note, NoteScore
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.workflow.releasing.history import read_release
@@ -25,12 +26,36 @@ MOST = 50  # decisions written at once
 LEASE = 300.0  # seconds for which a watcher that died keeps the decisions it was writing
 FIRST_PAUSE, LONGEST_PAUSE = 10.0, 3600.0  # seconds before another attempt; doubled every time
 PATIENCE = timedelta(days=7)  # how long a system may be down
+PULLED_FROM = frozenset(SYSTEMS) & frozenset(ANNOTATED)  # where an answer can go back to
 REFUSALS = 5  # attempts before a system that says it does not have the answer is believed: answers come late
 
 
 def may_annotate(trace_id: str) -> bool:
     """Whether a trace's id names an answer of another system."""
     return split_answer_id(trace_id) is not None
+
+
+def choose_targets(
+    targets: Sequence[str], pks: Sequence[int], origins: Mapping[int, frozenset[str]]
+) -> dict[str, set[int]]:
+    """Sort out which of the traces each target is to have a decision on.
+
+    An answer that was pulled from a system that can be annotated goes back there and to no other. Whence others came
+    nobody knows: every target gets them. A target that is no such system, like `otel`, gets all.
+
+    Parameters
+    ----------
+    targets : sequence of str
+    pks : sequence of int
+        Keys of traces whose ids name an answer of another system.
+    origins : mapping of int to frozenset of str
+        The systems that each was pulled from, where it was.
+    """
+    homes = {pk: systems & PULLED_FROM for pk, systems in origins.items()}
+    return {
+        target: {pk for pk in pks if target not in PULLED_FROM or not homes.get(pk) or target in homes[pk]}
+        for target in targets
+    }
 
 
 def compose(trace_id: str, decision: StoredDecision, file: ThresholdsFile | None) -> Note | None:

@@ -7,7 +7,7 @@ decided again, so watching may be stopped and started at any time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -17,7 +17,7 @@ from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Score, Tier, Trace, TraceFilter
 from calibrate.workflow.detection.team_workspace import workspace_of
 from calibrate.workflow.releasing.history import read_release
-from calibrate.workflow.watching.annotating import may_annotate
+from calibrate.workflow.watching.annotating import choose_targets, may_annotate
 from calibrate.workspace import using
 from db import Store
 from db.decisions import FLAGGED, StoredDecision
@@ -73,8 +73,8 @@ class Watcher:
     where        which traces it is about, asked at every look, because a window moves
     offer        hears of every trace that is flagged for the first time, or more severely than by an earlier release,
                  once that is in the outbox; without it, nothing is put there
-    targets      systems that are to have every decision on an answer that came from one; `annotated` is called when
-                 one was put into their outbox
+    targets      systems that are to have the decisions on answers of theirs, see `choose_targets`; `annotated` is
+                 called when one was put into an outbox
     on_missing   the verdict on a trace of which nothing can be scored, at this look or a later one
     """
 
@@ -250,7 +250,7 @@ class Watcher:
         new = self._store.decisions.keep(
             [_make_decision(pk, scored[pk].scored, row, now) for pk, row in decisions.items()],
             tell=news,
-            annotate=self._queue({pk for pk in decisions if may_annotate(scored[pk].scored.trace.id)}),
+            annotate=self._queue([pk for pk in decisions if may_annotate(scored[pk].scored.trace.id)]),
         )
         if self._targets and new:
             self._annotated()
@@ -260,11 +260,11 @@ class Watcher:
             if self._offer and pk in new and pk in news:
                 self._offer(scored[pk].scored.trace, decision)
 
-    def _queue(self, pks: Collection[int]) -> Callable[[Transaction, Sequence[StoredDecision]], None] | None:
-        """Puts the new decisions on these traces into the outbox of every target."""
+    def _queue(self, pks: Sequence[int]) -> Callable[[Transaction, Sequence[StoredDecision]], None] | None:
+        """Puts the new decisions on these traces into the outboxes of the targets that are to have them."""
         if not self._targets or not pks:
             return None
-        targets = dict.fromkeys(self._targets, pks)
+        targets = choose_targets(self._targets, pks, self._store.origins.systems(pks))
         return lambda connection, decisions: queue(connection, decisions, targets)
 
     def _is_news(self, pk: int, decision: Decision) -> bool:

@@ -83,6 +83,26 @@ def test_only_answers_of_other_systems_are_written_each_once(store: Store) -> No
     assert note.scores == {DETECTOR: NoteScore(decision.scores[DETECTOR], 0.5, True, decision.reasons[0])}
 
 
+def test_an_answer_that_was_pulled_goes_back_to_its_system_alone(store: Store) -> None:
+    publish(store, 0.5)
+    names = [f"{TRACE}-{span(n)}" for n in range(4)]
+    traces = [Trace(name, "bananas", context="the battery lasts two years", timestamp=NOW) for name in names]
+    store.traces.add([Record(1, trace) for trace in traces], labels_as=None, now=NOW)
+    store.origins.note("one", "phoenix", names[:1])
+    store.origins.note("two", "mlflow", names[1:2])
+    store.origins.note("chats", "sql", names[2:3])  # a table cannot be annotated, and its ids are another system's
+    Watcher(store, where=TraceFilter, now=lambda: NOW, targets=["phoenix", "mlflow", "otel"]).look()
+    queued = {
+        target: {unsent.trace_id for unsent in store.annotations.claim(target, 9, now=NOW, until=NOW)}
+        for target in store.annotations.tally()
+    }
+    assert queued == {
+        "phoenix": {names[0], *names[2:]},
+        "mlflow": {names[1], *names[2:]},
+        "otel": set(names),
+    }
+
+
 def test_a_second_look_queues_nothing_twice(store: Store) -> None:
     watched(store)
     Watcher(store, where=TraceFilter, now=lambda: NOW, targets=["phoenix"]).look()

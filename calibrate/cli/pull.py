@@ -40,7 +40,8 @@ MOST_ERRORS = 20  # on a terminal; --json lists the first thousand
 class PullDocument:
     """What a pull brought. `changed` answers have other content in the system than here, where the first stays;
     `scores` counts new and changed ones by detector; `limited`: it goes on with the next pull. `ahead` rows are dated
-    after the pull; `mixed_times`: the cursor column writes times in ways that do not sort as text."""
+    after the pull; `mixed_times`: the cursor column writes times in ways that do not sort as text;
+    `held_back`: the query's LIMIT may hide the rows behind the cursor."""
 
     name: str
     system: str
@@ -60,6 +61,7 @@ class PullDocument:
     limited: bool
     ahead: int
     mixed_times: bool
+    held_back: bool
     errors: Sequence[str]
 
 
@@ -195,6 +197,7 @@ def _document(name: str, system: str, pulled: Pulled) -> PullDocument:
         limited=pulled.limited,
         ahead=pulled.ahead,
         mixed_times=pulled.mixed,
+        held_back=pulled.held_back,
         errors=errors,
     )
 
@@ -228,5 +231,7 @@ def _lines(document: PullDocument, pulled: Pulled) -> Iterable[str]:
         yield f"  {sentences.ahead(document.ahead)}"
     if document.mixed_times:
         yield f"  {sentences.MIXED}"
+    if document.held_back:
+        yield f"  {sentences.HELD_BACK}"
     if document.limited:
         yield f"  {sentences.LIMITED}"

@@ -127,8 +127,8 @@ def fields_of(header: Iterable[str], columns: Mapping[str, str], name: str) -> l
     _refuse_duplicates(fields, name)
     if "answer" not in fields:
         raise BadInput(
-            f"{name} has no column 'answer'; it has {_list_columns(header)}. Say which of them is the answer, with "
-            "--column answer=COLUMN"
+            f"{name} has no column 'answer'; it has {_list_columns(header)}. Say which of them is the answer: "
+            "--column answer=reply, or columns={'answer': 'reply'} in Python"
         )
     return fields
 

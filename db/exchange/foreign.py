@@ -6,6 +6,7 @@ statement alone.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -64,6 +65,16 @@ class ForeignQuery:
     def has_since(self) -> bool:
         return SINCE in _PARAMETER.findall(self._query)
 
+    @property
+    def limit(self) -> int | None:
+        """The most rows that the query itself lets through; 0 for a number that it computes, None without a LIMIT."""
+        return _limit(self._query)
+
+    @property
+    def place(self) -> str:
+        """Which database it is: its host, with a port that is not the usual one, and its name; a file's path."""
+        return place_of(self.url)
+
     def close(self) -> None:
         self._engine.dispose()
 
@@ -71,59 +82,60 @@ class ForeignQuery:
         """Looks at the columns. Raises BadInput for a query that the database does not take."""
         with self._reading() as connection:
             self._begin_step()
+            result = connection.execute(self._select("*", limit=0), {"single": 1, SINCE: None})
+            columns = tuple(result.keys())
+            if self._cursor is None:
+                return Shape(columns)
+            if self._cursor not in columns:
+                raise BadInput(f"the query has no column {self._cursor!r}; it has {', '.join(map(repr, columns))}")
             if self._engine.dialect.name == "postgresql":
-                result = connection.execute(self._select("*", limit=0), {"single": 1, SINCE: None})
-                columns = tuple(result.keys())
-                self._check_cursor(columns)
-                if self._cursor is None:
-                    return Shape(columns)
                 assert result.cursor is not None
                 code: Any = result.cursor.description[columns.index(self._cursor)][1]
                 if code not in _TEXTS:
                     return Shape(columns, _KINDS.get(code, "text"))
-                return Shape(columns, "text", self._look(connection, "")[1])
-            columns, values = self._look(connection, _BELOW_ALL)
+                return Shape(columns, "text", self._look(connection, ""))
+            values = self._look(connection, _BELOW_ALL)
             if not values:
                 return Shape(columns)
             return Shape(columns, "number" if isinstance(values[0], (int, float)) else "text", values)
 
-    def _look(self, connection: Connection, lowest: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-        """The columns, and some values of the cursor column."""
-        result = connection.execute(self._select("*", limit=_EXAMPLES), {"single": 1, SINCE: lowest})
-        columns, rows = tuple(result.keys()), result.all()
-        self._check_cursor(columns)
-        if self._cursor is None:
-            return columns, ()
-        place = columns.index(self._cursor)
-        return columns, tuple(row[place] for row in rows if row[place] is not None)
+    def _look(self, connection: Connection, lowest: Any) -> tuple[Any, ...]:
+        """Some values of the cursor column: the first ones, and of texts the lowest from a digit on, as times begin
+        with one and words like `pending` may stand before them."""
+        values: list[Any] = []
+        for test, ordered in ((f"{self._column} IS NOT NULL", False), (f"{self._column} >= '0'", True)):
+            self._begin_step()
+            statement = self._select(self._column, test=test, ordered=ordered, limit=_EXAMPLES)
+            values += connection.scalars(statement, {"single": 1, SINCE: lowest})
+            if not values or not isinstance(values[0], str):
+                break
+        return tuple(values)
 
     def rows(self, since: Any, *, size: int) -> Iterator[Sequence[tuple[Any, ...]]]:
         """The rows whose cursor is beyond `since`, in its order, up to `size` at a time."""
         with self._reading() as connection:
             self._begin_step()
             streaming = connection.execution_options(stream_results=True, max_row_buffer=size)
-            statement = self._select("*", ordered=True, filtered=self._cursor is not None and not self.has_since)
+            behind = f"{self._column} > :{SINCE}" if self._cursor is not None and not self.has_since else ""
+            statement = self._select("*", test=behind, ordered=self._cursor is not None)
             result = streaming.execute(statement, {"single": 1, SINCE: since})
             while rows := result.fetchmany(size):
                 yield [tuple(row) for row in rows]
                 self._begin_step()
 
-    def _select(
-        self, what: str, *, limit: int | None = None, ordered: bool = False, filtered: bool = False
-    ) -> sa.TextClause:
-        cursor = (
-            None if self._cursor is None else f"pulled.{self._engine.dialect.identifier_preparer.quote(self._cursor)}"
-        )
+    @property
+    def _column(self) -> str:
+        """The cursor column, as SQL names it."""
+        return f"pulled.{self._engine.dialect.identifier_preparer.quote(self._cursor or '')}"
+
+    def _select(self, what: str, *, test: str = "", ordered: bool = False, limit: int | None = None) -> sa.TextClause:
         parts = [f"SELECT {what} FROM (\n{self._query}\n)", "AS pulled", "WHERE :single = 1"]
-        parts += [f"AND {cursor} > :{SINCE}"] if filtered else []
-        parts += [f"ORDER BY {cursor}"] if ordered and cursor else []
+        parts += [f"AND {test}"] if test else []
+        parts += [f"ORDER BY {self._column}"] if ordered else []
         parts += [f"LIMIT {limit}"] if limit is not None else []
         statement = sa.text(" ".join(parts)).bindparams(sa.bindparam("single", type_=sa.Integer))
-        return statement.bindparams(sa.bindparam(SINCE)) if self.has_since or filtered else statement
-
-    def _check_cursor(self, columns: Sequence[str]) -> None:
-        if self._cursor is not None and self._cursor not in columns:
-            raise BadInput(f"the query has no column {self._cursor!r}; it has {', '.join(map(repr, columns))}")
+        has_since = self.has_since or f":{SINCE}" in test
+        return statement.bindparams(sa.bindparam(SINCE)) if has_since else statement
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -136,7 +148,7 @@ class ForeignQuery:
     def _explain(self, error: SQLAlchemyError) -> Exception:
         cause = error.orig if isinstance(error, DBAPIError) else None
         state, name = str(getattr(cause, "sqlstate", "") or ""), str(getattr(cause, "sqlite_errorname", "") or "")
-        place, why = redact(self.url.render_as_string(hide_password=True)), reason(error, self.url)
+        place, why = _as_typed(redact(self.url.render_as_string(hide_password=True))), reason(error, self.url)
         if state == "25006" or name.startswith("SQLITE_READONLY"):
             return BadInput(f"the query writes, and a pull only reads ({why}): give a SELECT")
         if state == "57014" or name == "SQLITE_INTERRUPT":
@@ -186,7 +198,8 @@ def _parse(url: str) -> URL:
     except (ArgumentError, NoSuchModuleError, ValueError) as error:
         raise BadInput(f"{redact(url)!r} is no address of a database: write postgresql://… or sqlite:///…") from error
     if backend == "sqlite" and driver in ("", "pysqlite"):
-        return parsed.set(drivername="sqlite")
+        file = parsed.database
+        return parsed.set(drivername="sqlite", database=str(Path(file).absolute()) if file else file)
     if backend not in ("postgres", "postgresql") or driver not in ("", "psycopg"):
         raise BadInput(f"{redact(url)} cannot be pulled from: name a postgresql:// or a sqlite:/// database")
     return parsed.set(drivername="postgresql+psycopg")
@@ -200,8 +213,24 @@ def without_password(url: str) -> str:
     plain = URL.create(
         parsed.drivername, parsed.username, None, parsed.host, parsed.port, parsed.database, query=harmless
     )
-    shown = plain.render_as_string(hide_password=False)
-    return shown.replace("postgresql+psycopg://", "postgresql://", 1)
+    return _as_typed(plain.render_as_string(hide_password=False))
+
+
+def place_of(url: URL | str) -> str:
+    """The database that an address names, by what tells two apart: no user, no password."""
+    parsed = _parse(url) if isinstance(url, str) else url
+    if parsed.get_backend_name() == "sqlite":
+        return str(parsed.database)
+    named = {name: ",".join(each) if isinstance(each, tuple) else each for name, each in parsed.query.items()}
+    host = parsed.host or named.get("host") or named.get("service") or os.environ.get("PGHOST") or ""
+    port = str(parsed.port or named.get("port") or os.environ.get("PGPORT") or "5432")
+    host += "" if port == "5432" else f":{port}"
+    return "/".join(filter(None, (host, parsed.database)))
+
+
+def _as_typed(address: str) -> str:
+    """The address without the driver that we put into it."""
+    return address.replace("postgresql+psycopg://", "postgresql://", 1)
 
 
 def _clean(query: str) -> str:
@@ -212,8 +241,22 @@ def _clean(query: str) -> str:
         raise BadInput(f"the query {text[:60]!r} is no SELECT, and a pull only reads")
     text = re.sub(rf"(?<![:\w\\]):{SINCE}(?=::)", f":{SINCE} ", text)  # else a cast hides the parameter
     if others := set(_PARAMETER.findall(text)) - {SINCE}:
-        raise BadInput(f"the query has the parameter :{sorted(others)[0]}; only :{SINCE} is filled in")
+        name = sorted(others)[0]
+        raise BadInput(
+            f"the query has the parameter :{name}; only :{SINCE} is filled in. Where :{name} is none, as in a text or "
+            f"in JSON, write \\:{name}"
+        )
     return text
+
+
+def _limit(query: str) -> int | None:
+    """The number after the LIMIT, or FETCH FIRST, of the query itself, not of one inside it."""
+    text = re.sub(r"--[^\n]*|/\*.*?\*/|'[^']*'|\"[^\"]*\"", " ", query, flags=re.DOTALL)
+    inner = -1
+    while len(text) != inner:
+        inner, text = len(text), re.sub(r"\([^()]*\)", "", text)
+    clause = re.search(r"\b(?:limit|fetch\s+(?:first|next))\b\s*(\d*)", text, flags=re.IGNORECASE)
+    return None if clause is None else int(clause[1] or 0)
 
 
 def as_json(value: Any) -> Any:

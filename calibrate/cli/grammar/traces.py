@@ -75,7 +75,7 @@ def add(verbs: Verbs) -> None:
         "--since",
         default="14d",
         help="where the first pull begins, and how far back late scores and labels are looked for: 14d (default), "
-        "2026-11-01 or all",
+        "2026-11-01 or all; sql: for a cursor of times",
     )
     verb.add_argument(
         "--query",
@@ -94,7 +94,10 @@ def add(verbs: Verbs) -> None:
     verb.add_argument("--limit", type=int, metavar="N", help="end when N new answers are in; the next pull goes on")
     verb.add_argument("--restart", action="store_true", help="begin at --since again, not where the last pull ended")
     verb.add_argument(
-        "--overlap", default="1h", help="how far behind the last pull to begin, for what ended late (default 1h)"
+        "--overlap",
+        default="1h",
+        help="how far behind the last pull to begin, for what ended late (default 1h); sql: "
+        "for a cursor of times, others begin 1,000 or one value behind",
     )
     verb.add_argument(
         "--column", action="append", default=[], metavar="FIELD=NAME", help="the attribute or column of a field"

@@ -87,6 +87,8 @@ class Page:
         What a refused row is called, by its line, where it has no `trace_id`.
     mixed : bool
         Whether times are written in ways that do not sort as text.
+    held_back : bool
+        Whether the source's own limit may hide what comes behind the cursor.
     """
 
     rows: Sequence[Row | Rejected] = ()
@@ -97,6 +99,7 @@ class Page:
     left_out: Mapping[str, int] = field(default_factory=dict)
     ahead: int = 0
     mixed: bool = False
+    held_back: bool = False
     names: Mapping[int, str] = field(default_factory=dict)
 
 

@@ -25,6 +25,12 @@ MIXED = (
     "which do not sort as text: the next pull begins a day earlier. Write them in one way, or compare a column of times"
 )
 
+HELD_BACK = (
+    "the cursor stands where it stood, and the LIMIT of the query may hide the rows behind it. Take the LIMIT out, and "
+    "--restart with that query: a pull reads a thousand rows at a time anyway, and its own --limit ends it early. A "
+    "shorter --overlap reads fewer rows again"
+)
+
 COLUMNS_ARE = "the query has the columns"
 NO_ROWS = "there are no rows;"
 PREVIEW = "How the rows of a table of your own come in"

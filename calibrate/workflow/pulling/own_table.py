@@ -23,7 +23,8 @@ from calibrate.redaction import redactor_of
 from calibrate.types import Record
 from calibrate.workflow.pulling.position import Position, example_of, is_time, like, moment_of
 from db import Store
-from db.exchange.foreign import ForeignQuery, Shape, without_password
+from db.exchange.foreign import ForeignQuery, Shape, place_of, without_password
+from db.exchange.pulls import Pull
 
 ADDRESS = "TOUCHSTONE_PULL_URL"
 PAGE = 1000  # rows
@@ -59,7 +60,12 @@ class OwnTable:
         if self._foreign.has_since and self._cursor is None:
             self._foreign.close()
             raise BadInput("the query has :since, so say which column it is compared with: --cursor COLUMN")
-        self.name = request.name or f"sql {self._foreign.url.database}"[:200]
+        self.name = request.name or f"sql {self._foreign.place}"[:200]
+
+    @property
+    def place(self) -> str:
+        """Which database it is."""
+        return self._foreign.place
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -87,8 +93,19 @@ class OwnTable:
                     names[line] = self._name_of(fields, cells, place)
                     page.append(Rejected(line, str(problem)) if problem else self._row(line, shape, fields, cells))
                 yield Page(rows=page, cursor=position.cursor, ahead=position.ahead, mixed=position.mixed, names=names)
+            if self._is_held_back(line, position, cursor):
+                yield Page(held_back=True)
         finally:
             self._foreign.close()
+
+    def _is_held_back(self, rows: int, position: Position, cursor: Mapping[str, Any] | None) -> bool:
+        """Whether the query's own LIMIT may hide what is behind the cursor, which got no further: either it let through
+        all that it does, or it stands before the cursor is compared."""
+        limit = self._foreign.limit
+        if limit is None or cursor is None or (self._foreign.has_since and rows < limit):
+            return False
+        reached, before = (position.cursor or cursor).get("value"), cursor.get("value")
+        return type(reached) is type(before) and before is not None and not reached > before
 
     def preview(self, n: int = 5, *, redact: str | None = None) -> tuple[tuple[str, ...], list[Record | Rejected]]:
         """The columns of the query, and what an import would make of its first rows. Nothing is stored."""
@@ -153,18 +170,38 @@ class OwnTable:
 
 
 def open_own_table(request: PullRequest, store: Store) -> OwnTable:
-    """Open the table. Raises BadInput for settings that cannot be, and where the pull of that name is of another query:
-    its cursor would pass over rows of this one."""
+    """Open the table. Raises BadInput for settings that cannot be, and where the pull of that name is of another query
+    or database: its cursor would pass over rows of this one."""
     source = OwnTable(request)
     stored = store.pulls.get(source.name)
+    if stored is None and request.name is None and (older := _older(source, store)) is not None:
+        source.name, stored = older.name, older
     if stored is None or stored.cursor is None or request.options.get("restart"):
         return source
+    before = place_of(str(stored.settings["url"]))
+    if before != source.place:
+        raise BadInput(
+            f"the pull {source.name!r} is of {before}, not of {source.place}: give this one another --name, or "
+            "--restart to begin anew where the database has moved"
+        )
     for name in ("query", "cursor"):
         if stored.settings.get(name) != source.settings[name]:
             raise BadInput(
                 f"the pull {source.name!r} has another {name}: give this one another --name, or --restart to begin anew"
             )
     return source
+
+
+def _older(source: OwnTable, store: Store) -> Pull | None:
+    """The pull of this database under the name that pulls had when they did not name its host or folder."""
+    return next(
+        (
+            pull for pull in store.pulls.list()
+            if pull.system == "sql" and pull.name.startswith("sql ") and source.place.endswith(pull.name[4:])
+            and place_of(str(pull.settings["url"])) == source.place
+        ),
+        None,
+    )  # fmt: skip
 
 
 def _beginning(shape: Shape, since: datetime | None) -> Any:

@@ -42,7 +42,8 @@ class Pulled:
     counts those that are new, `labels_unchanged` those that were there; `left_out` what was no label and no score of
     ours. `scores` counts, by detector, those that are new or changed. `share` is how much was read, where that is
     known. `limited`: it ended at its limit, and goes on from there. `ahead` counts rows that are dated after the pull;
-    `mixed`: the cursor column writes times in ways that do not sort.
+    `mixed`: the cursor column writes times in ways that do not sort; `held_back`: the query's own LIMIT may hide the
+    rows behind the cursor.
     """
 
     report: ImportReport = field(default_factory=ImportReport)
@@ -58,6 +59,7 @@ class Pulled:
     pages: int = 0
     ahead: int = 0
     mixed: bool = False
+    held_back: bool = False
 
 
 def pull(
@@ -143,6 +145,7 @@ class _Taking:
         self._take_scores(page.scores)
         self.pulled.left_out.update(page.left_out)
         self.pulled.ahead, self.pulled.mixed = self.pulled.ahead + page.ahead, self.pulled.mixed or page.mixed
+        self.pulled.held_back = self.pulled.held_back or page.held_back
         self.pulled.share, self.pulled.pages = page.share, self.pulled.pages + 1
         cursor = None if self.pulled.limited else page.cursor
         brought = self.pulled.report.imported - before

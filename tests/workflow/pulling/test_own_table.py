@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from calibrate.cli import main
 from calibrate.types import TraceFilter
 from db import open_store
-from db.exchange.foreign import ForeignQuery, without_password
+from db.exchange.foreign import ForeignQuery, place_of, without_password
 
 ROOT = Path(__file__).parents[3]
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -165,6 +165,10 @@ def test_a_query_cannot_write(chats: Chats, tmp_path: Path, call: Callable[..., 
         (["--column", "reply=reply"], "a trace has no field 'reply'"),
         (["--query", "select answer from nowhere"], "does not take the query: no such table: nowhere"),
         (["--query", "select 1 as answer where 1 > :until"], "only :since is filled in"),
+        (
+            ["--query", """select '{"a":true}' as answer"""],
+            r"Where :true is none, as in a text or in JSON, write \:true",
+        ),
         (["--url", "mysql://x/y"], "cannot be pulled from"),
         (["--url", "sqlite:////nowhere/app.db"], "no SQLite file"),
     ],
@@ -176,6 +180,16 @@ def test_what_cannot_be_read_is_said_in_a_sentence(
     chats.log(0, 3)
     assert message in call(chats.pull(tmp_path / "store.db", *words), code=2)["error"]
     chats.engine.dispose()
+
+
+def test_a_colon_in_a_text_and_the_column_of_the_answer_can_be_said(
+    chats: Chats, tmp_path: Path, call: Callable[..., dict[str, Any]]
+) -> None:
+    words = ["pull", "sql", "--url", chats.url, "--store", f"sqlite:///{tmp_path}/store.db", "--preview", "--query"]
+    error = call([*words, r"""select '{"a"\:true}' as reply"""], code=2)["error"]
+    assert "Say which of them is the answer: --column answer=reply" in error
+    document = call([*words, r"""select '{"a"\:true}' as reply""", "--column", "answer=reply"])
+    assert document["traces"][0]["answer"] == '{"a":true}'
 
 
 def test_another_query_under_the_same_name_is_refused(tmp_path: Path, call: Callable[..., dict[str, Any]]) -> None:
@@ -297,6 +311,104 @@ def test_a_refused_row_without_an_id_is_named_by_its_cursor(
     chats.engine.dispose()
 
 
+def test_another_database_is_another_pull(tmp_path: Path, call: Callable[..., dict[str, Any]]) -> None:
+    store = f"sqlite:///{tmp_path}/store.db"
+    (tmp_path / "b").mkdir()
+    both = Chats(f"sqlite:///{tmp_path}/app.db"), Chats(f"sqlite:///{tmp_path}/b/app.db")
+    query = "select id, reply as answer, created_at from chats"
+    for chats in both:
+        chats.log(0, 3)
+        words = ["pull", "sql", "--url", chats.url, "--query", query, "--cursor", "created_at", "--store", store]
+        assert call([*words, "--since", "all"])["imported"] == 3
+        assert call([*words, "--since", "all"])["duplicates"] == 3
+    one, other = (chats.url.removeprefix("sqlite:///") for chats in both)
+    assert ids(tmp_path / "store.db") == sorted(f"sql {path}-{n}" for path in (one, other) for n in range(3))
+    named = [*words, "--name", "shop", "--since", "all"]
+    call(named)
+    named[named.index("--url") + 1] = both[0].url
+    error = call(named, code=2)["error"]
+    assert f"the pull 'shop' is of {other}, not of {one}: give this one another --name" in error
+    for chats in both:
+        chats.engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("postgresql://ann:hunter-2@db1/shop", "db1/shop"),
+        ("postgresql+psycopg://db1:5432/shop?sslmode=require", "db1/shop"),
+        ("postgresql://db1:5433/shop", "db1:5433/shop"),
+        ("postgresql:///shop?host=/run/pg&port=6000&password=hunter-2", "/run/pg:6000/shop"),
+        ("postgresql:///shop", "shop"),
+    ],
+)
+def test_a_database_is_told_by_host_port_and_name(address: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PGHOST", "PGPORT"):
+        monkeypatch.delenv(name, raising=False)
+    assert place_of(address) == place
+    monkeypatch.setenv("PGHOST", "elsewhere")
+    assert place_of("postgresql:///shop") == "elsewhere/shop"
+
+
+def test_a_pull_that_was_named_by_its_database_alone_goes_on(
+    tmp_path: Path, call: Callable[..., dict[str, Any]]
+) -> None:
+    chats = Chats(f"sqlite:///{tmp_path}/app.db")
+    chats.log(0, 3)
+    words = chats.pull(tmp_path / "store.db", name="sql app.db")
+    call(words)
+    words[words.index("--name") : words.index("--name") + 2] = []
+    chats.log(3, 5)
+    document = call(words)
+    assert (document["name"], document["imported"], document["duplicates"]) == ("sql app.db", 2, 3)
+    chats.engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("query", "held_back"),
+    [
+        (f"{QUERY} order by created_at limit 6", True),
+        (QUERY.replace(" where created_at > :since", " order by created_at limit 6"), True),
+        (f"{QUERY} limit 600", False),
+        (f"{QUERY} and id in (select id from chats limit 6) -- limit 6", False),
+        (f"{QUERY} and asked != 'limit 6'", False),
+    ],
+)
+def test_a_limit_that_hides_later_rows_is_said(
+    chats: Chats, tmp_path: Path, call: Callable[..., dict[str, Any]], query: str, held_back: bool
+) -> None:
+    store = tmp_path / "store.db"
+    chats.log(0, 30)
+    assert call(chats.pull(store, query=query))["held_back"] is False
+    assert call(chats.pull(store, query=query))["held_back"] is held_back
+
+
+@pytest.mark.parametrize("empty", [None, "pending"])
+def test_rows_without_a_time_before_all_others_hide_no_time(
+    chats: Chats, tmp_path: Path, call: Callable[..., dict[str, Any]], empty: str | None
+) -> None:
+    if chats.is_postgres:
+        with chats.engine.begin() as connection:
+            connection.exec_driver_sql("ALTER TABLE chats ALTER created_at TYPE text")
+    with chats.engine.begin() as connection:
+        for n in range(25):
+            values = {"n": n, "at": empty}
+            connection.execute(sa.text("INSERT INTO chats VALUES (:n, :at, 'q', 'a', NULL, 1)"), values)
+        for n in range(25, 30):
+            values = {"n": n, "at": f"2026-11-10 10:00:{n}"}
+            connection.execute(sa.text("INSERT INTO chats VALUES (:n, :at, 'q', 'a', NULL, 1)"), values)
+    store = tmp_path / "store.db"
+    document = call(chats.pull(store))
+    assert (document["imported"], document["rejected"]) == (5, 25 if empty else 0)
+    with closing(open_store(f"sqlite:///{store}")) as opened:
+        first, last = opened.traces.summary().first, opened.traces.summary().last
+        assert opened.pulls.list()[0].cursor["value"] == "2026-11-10 10:00:29"
+    assert (first, last) == (
+        datetime(2026, 11, 10, 10, 0, 25, tzinfo=UTC),
+        datetime(2026, 11, 10, 10, 0, 29, tzinfo=UTC),
+    )
+
+
 @pytest.mark.postgres
 def test_a_password_is_neither_stored_nor_shown(
     postgres_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -320,6 +432,8 @@ def test_a_password_is_neither_stored_nor_shown(
             settings = opened.pulls.get("app").settings
             audit = repr(opened.audit.entries())
         assert role in settings["url"]
+        assert "postgresql://" in out.err
+        assert "psycopg" not in out.err
         assert "hunter-2" not in f"{out.out}{out.err}{settings}{audit}"
         assert (
             without_password("postgresql://u:p%40@h/d?sslkey=k&sslmode=require") == "postgresql://u@h/d?sslmode=require"

@@ -21,6 +21,7 @@ from calibrate.ingest.systems.patience import BUSY, patiently
 from calibrate.ingest.systems.slices import Rows, Slices, pages_of
 from calibrate.ingest.systems.written import scores_of
 from calibrate.ingest.values import FieldError
+from calibrate.sanitize import one_line
 from calibrate.urls import scrub
 
 CLOUD = "https://api.smith.langchain.com"
@@ -91,9 +92,13 @@ class LangSmithServer:
         try:
             return patiently(attempt, self._request, what, secrets=self._secrets, attempts=2)
         except (self._error, ValueError) as error:
-            raise TouchstoneError(
-                f"{what}: {type(error).__name__}: {scrub(str(error)[:300], (), self._secrets)}"
-            ) from error
+            if isinstance(error, ValueError):  # an answer that is not as the client's models have it
+                raise TouchstoneError(
+                    f"{what} answers in a form that this client does not know ({type(error).__name__}): is that its "
+                    "address? Or update the client, or export its runs and import the file"
+                ) from error
+            text = one_line(scrub(str(error), (), self._secrets), 300)
+            raise TouchstoneError(f"{what}: {type(error).__name__}: {text}") from error
 
     def project(self, name: str) -> Any:
         """The project of that name."""

@@ -7,6 +7,7 @@ MLFLOW_TRACKING_USERNAME and _PASSWORD, MLFLOW_EXPERIMENT_NAME.
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -55,18 +56,31 @@ class MlflowServer:
         self.url = str(given or mlflow.get_tracking_uri()).rstrip("/")
         self._request = request
         self._secrets = tuple(os.environ.get(name, "") for name in _SECRETS)
-        self.entities = mlflow.entities
+        self.entities, self._error = mlflow.entities, mlflow.exceptions.MlflowException
         self.client = mlflow.MlflowClient(self.url)
         mlflow.set_tracking_uri(self.url)  # `mlflow.log_assessment` knows no other way
         self.log_assessment = mlflow.log_assessment
 
     def call(self, ask: Callable[[], T]) -> T:
         """Make one request, patiently."""
-        return patiently(ask, self._request, f"MLflow at {redact(self.url)}", secrets=self._secrets)
+
+        def attempt() -> T:
+            try:
+                return ask()
+            except self._error as error:
+                if (answer := _answer_of(error)) is not None:
+                    error.response = answer
+                raise
+
+        return patiently(attempt, self._request, f"MLflow at {redact(self.url)}", secrets=self._secrets)
 
     def experiment(self, name: str) -> Any:
         """The experiment of that name or number. Raises BadInput where there is none."""
         found_by_name = self.call(lambda: self.client.get_experiment_by_name(name))
+        if found_by_name is not None and not found_by_name.experiment_id:  # what the client makes of an empty answer
+            raise BadInput(
+                f"MLflow at {redact(self.url)} answers without an experiment: give the address of an MLflow server"
+            )
         if found_by_name is not None:
             return found_by_name
         if name.isdigit():
@@ -211,6 +225,19 @@ def open_source(request: PullRequest) -> MlflowSource:
 def open_annotator(project: str | None = None) -> MlflowAnnotator:
     """Open an MLflow. A trace is in one experiment, so none has to be named."""
     return MlflowAnnotator(project)
+
+
+def _answer_of(error: BaseException) -> Any:
+    """The server's answer. The client's errors leave out its status and headers, without which nobody knows whether to
+    wait, and how long; the frame that raised has it still."""
+    raised: BaseException | None = error
+    while raised is not None:
+        for frame, _ in traceback.walk_tb(raised.__traceback__):
+            answer = frame.f_locals.get("response")
+            if hasattr(answer, "headers"):
+                return answer
+        raised = raised.__cause__ or raised.__context__
+    return None
 
 
 def _key(assessment: Any) -> str | None:

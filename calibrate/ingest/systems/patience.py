@@ -43,7 +43,7 @@ def patiently(
     Raises
     ------
     BadInput
-        If the server refuses: 400 to 404 and the like.
+        If the server refuses: 400 to 404 and the like. If what answers is not its API.
     TouchstoneError
         If it does not answer after all attempts.
     """
@@ -54,6 +54,11 @@ def patiently(
             raise
         except Exception as error:
             status = status_of(error)
+            if _is_no_json(error) or (status is not None and 200 <= status < 300):
+                raise BadInput(
+                    f"{what} answers with something that is no JSON of its API: give the server's own address, without "
+                    "the path of a page, and look whether a page to sign in, or a proxy, stands before it"
+                ) from error
             reason = scrub(_reason(error, status), [request.url or ""], secrets)
             if status is None and not _is_network(error):
                 raise
@@ -132,8 +137,13 @@ def _is_network(error: BaseException) -> bool:
     return False
 
 
+def _is_no_json(error: BaseException) -> bool:
+    return any(kind.__name__ == "JSONDecodeError" for kind in type(error).__mro__)
+
+
 def _reason(error: BaseException, status: int | None) -> str:
-    text = " ".join(str(error).split())[:300]
+    body = getattr(error, "body", None)  # langfuse's errors have the headers in their text
+    text = " ".join(str(error if body is None else body).split())[:300]
     return f"it answered {status} ({text})" if status is not None else f"{type(error).__name__}: {text}"
 
 

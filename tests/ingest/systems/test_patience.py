@@ -15,6 +15,7 @@ import pytest
 import requests
 
 from calibrate.errors import BadInput, TouchstoneError, Unavailable
+from calibrate.ingest.systems import open_source
 from calibrate.ingest.systems.base import PullRequest, need
 from calibrate.ingest.systems.patience import patiently
 
@@ -22,17 +23,18 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 @contextmanager
-def answering(*answers: tuple[int, dict[str, str]]) -> Iterator[str]:
-    """A server that answers with these statuses and headers, one after another, then with 200."""
+def answering(*answers: tuple[int, dict[str, str]], body: bytes = b"") -> Iterator[str]:
+    """A server that answers with these statuses and headers, one after another, then with 200; always with `body`."""
     left = list(answers)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             status, headers = left.pop(0) if left else (200, {})
             self.send_response(status)
-            for name, value in {**headers, "Content-Length": "0"}.items():
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
                 self.send_header(name, value)
             self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -94,6 +96,62 @@ def test_a_refusal_is_said_at_once_without_the_key(request_: PullRequest, waits:
     assert "s3cret" not in str(refusal.value)
     assert "check its key" in str(refusal.value)
     assert waits == []
+
+
+@pytest.mark.parametrize("body", [b"<html>Sign in</html>", b'{"data": [{"id', b""])
+@pytest.mark.parametrize("get", [httpx.get, requests.get])
+def test_a_page_or_half_an_answer_is_refused_with_the_remedy(
+    get: Any, body: bytes, request_: PullRequest, waits: list[float]
+) -> None:
+    with (
+        answering(body=body) as url,
+        pytest.raises(BadInput, match="Phoenix at x answers with something that is no JSON"),
+    ):
+        patiently(lambda: get(url).json(), request_, "Phoenix at x")
+    assert waits == []
+
+
+def test_the_headers_of_an_answer_are_not_shown(request_: PullRequest) -> None:
+    from langfuse.api.core import ApiError
+
+    error = ApiError(status_code=400, headers={"set-cookie": "a", "date": "b"}, body={"message": "no such\nfield"})
+
+    def ask() -> None:
+        raise error
+
+    with pytest.raises(BadInput) as refusal:
+        patiently(ask, request_, "Langfuse")
+    assert str(refusal.value) == r"Langfuse refuses: it answered 400 ({'message': 'no such\nfield'})"
+
+
+def test_an_answer_of_another_form_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANGSMITH_API_KEY", "key")
+    with (
+        answering(body=b'[{"id": 5}]') as url,
+        pytest.raises(TouchstoneError, match="a form that this client") as error,
+    ):
+        open_source("langsmith", PullRequest(url=url, project="shop"))
+    assert "\n" not in str(error.value)
+
+
+def test_what_mlflow_answers_is_heard_though_its_client_keeps_it_to_itself(
+    waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setattr(mlflow, "set_tracking_uri", lambda uri: None)  # the process keeps its own
+
+    def open_(url: str) -> Any:
+        return open_source("mlflow", PullRequest(url=url, project="shop", now=lambda: NOW, wait=waits.append))
+
+    with answering((429, {"Retry-After": "7"}), (429, {"Retry-After": "42"}), body=b"{}") as url:
+        with pytest.raises(BadInput, match="answers without an experiment"):
+            open_(url)
+        assert waits == [7.0, 42.0]
+    with answering((401, {}), body=b'{"message": "who are you?"}') as url:
+        with pytest.raises(BadInput, match=r"it answered 401 \(.*who are you.*; check its key"):
+            open_(url)
+        assert waits == [7.0, 42.0]
 
 
 def test_an_error_of_the_program_is_no_business_of_the_server(request_: PullRequest) -> None:

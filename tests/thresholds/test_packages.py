@@ -45,8 +45,9 @@ def test_the_javascript_package_meets_its_own_tests() -> None:
 def test_the_javascript_package_installs_from_its_tarball(tmp_path: Path) -> None:
     (packed,) = json.loads(call("npm", "pack", "--json", "--pack-destination", str(tmp_path), cwd=JAVASCRIPT))
     files = {file["path"] for file in packed["files"]}
-    assert files == {"README.md", "follow.d.mts", "follow.mjs", "package.json", "schema.json", "touchstone.d.mts",
-                     "touchstone.mjs"}  # fmt: skip
+    assert files == {"LICENSE", "README.md", "follow.d.mts", "follow.mjs", "package.json", "schema.json",
+                     "touchstone.d.mts", "touchstone.mjs"}  # fmt: skip
+    assert (JAVASCRIPT / "LICENSE").read_bytes() == (JAVASCRIPT.parents[2] / "LICENSE").read_bytes()
     assert not json.loads((JAVASCRIPT / "package.json").read_text()).keys() & {"dependencies", "devDependencies"}
     (tmp_path / "package.json").write_text('{"private": true, "type": "module"}')
     call("npm", "install", "--offline", "--no-audit", "--no-fund", f"./{packed['filename']}", cwd=tmp_path)

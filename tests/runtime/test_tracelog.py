@@ -293,7 +293,9 @@ def test_a_preview_takes_nothing_in(
     assert (store.logged.count(), store.traces.count(TraceFilter())) == (1, 0)
 
 
-def test_what_is_redacted_and_left_out_never_reaches_the_store(store: Store, sqlite_url: str) -> None:
+def test_what_is_redacted_and_left_out_never_reaches_the_store(
+    store: Store, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with logging_to(sqlite_url, redact="email") as log:
         log.append(
             "Write to ann@example.com.", question="Who is ann@example.com?", trace_id="a", tokens=[{"token": "ann"}]
@@ -304,10 +306,13 @@ def test_what_is_redacted_and_left_out_never_reaches_the_store(store: Store, sql
         log.append("not this")
         assert log.flush(10)
         assert (log.counters.written, log.counters.left_out) == (1, 1)
+    said: list[str] = []
+    monkeypatch.setattr("calibrate.runtime.tracelog.log.log_once", lambda kind, problem: said.append(problem))
     with logging_to(sqlite_url, redact=lambda record: {}[record["answer"]]) as log:
         log.append("a secret")
         assert log.flush(10)
         assert log.counters.failed == 1
+    assert said == ["KeyError while it was redacted; it is in no store"]
     with store.engine.connect() as connection:
         records = [json.loads(text) for (text,) in connection.exec_driver_sql("SELECT record FROM logged")]
     assert records[0] == {

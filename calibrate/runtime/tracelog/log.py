@@ -203,15 +203,17 @@ class TraceLog(Sender[Record]):
         """Write a batch."""
         lines, failed, left_out, problem = [], 0, 0, None
         for record in batch:
+            step = "it was redacted"
             try:
                 changed = record if self._redact is None else self._redact(record)
                 if changed is None:
                     left_out += 1
                 else:
+                    step = "it was written as JSON"
                     lines.append(to_line(changed))
             except Exception as error:  # of the program's own function, or of a value
                 failed += 1
-                log_once("unlogged", f"{type(error).__name__} while it was written as JSON; it is in no store")
+                log_once("unlogged", f"{type(error).__name__} while {step}; it is in no store")
         try:
             if lines:
                 self._inserts.write(lines)

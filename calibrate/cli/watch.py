@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
+from pathlib import Path
 
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store
@@ -152,7 +153,14 @@ def run(args: Namespace) -> Answer:
     def look() -> Look:
         take_logged(store, now=now())
         with progress(args, "deciding") as advance:
-            return watcher.look(advance)
+
+            def on_progress(done: int, total: int) -> None:
+                advance(done, total)
+                _touch(args.alive)
+
+            latest = watcher.look(on_progress)
+        _touch(args.alive)
+        return latest
 
     try:
         offer = (lambda *_: alerts.wake()) if alerts else None
@@ -259,6 +267,14 @@ def _repeat(look: Callable[[], Look], every: float) -> None:
                 print(f"touchstone: {error}; tried again every {every:g} s", file=sys.stderr, flush=True)
             problem = str(error)
         time.sleep(every)
+
+
+def _touch(file: str | None) -> None:
+    if file is not None:
+        try:
+            Path(file).touch()
+        except OSError as error:
+            raise BadInput(f"--alive {file!r} cannot be touched: {error.strerror}; name another file") from error
 
 
 def _report(look: Look, alerts: SentAlerts | None, annotated: Mapping[str, AnnotatedSystem], undated: int) -> Answer:

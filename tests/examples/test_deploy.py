@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +106,20 @@ def test_a_service_is_checked_and_waits_for_the_store(name: str) -> None:
         assert inside in service["command"]
     if name != "postgres":
         assert service["depends_on"] == {"store": {"condition": "service_completed_successfully"}}
+
+
+@pytest.mark.parametrize(("age", "healthy"), [(0, True), (800, True), (1000, False), (None, False)])
+def test_a_watch_that_hangs_is_not_healthy(tmp_path: Path, age: float | None, healthy: bool) -> None:
+    command, check = SERVICES["watch"]["command"], SERVICES["watch"]["healthcheck"]["test"]
+    inside = command[command.index("--alive") + 1]
+    assert inside.startswith("/tmp/")  # the only place that can be written to
+    assert check[:3] == ["CMD", "python", "-c"]
+    file = tmp_path / "watching"
+    if age is not None:
+        file.touch()
+        os.utime(file, (time.time() - age,) * 2)
+    done = subprocess.run([sys.executable, "-c", check[3].replace(inside, str(file))], stderr=subprocess.DEVNULL)
+    assert (done.returncode == 0) is healthy
 
 
 def test_the_commands_are_those_of_the_product() -> None:

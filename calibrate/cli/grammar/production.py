@@ -48,6 +48,9 @@ def add(verbs: Verbs) -> None:
     )  # fmt: skip
     add_on_missing(verb)
     verb.add_argument(
+        "--alive", metavar="FILE", help="touch this file whenever a look gets on or ends: by its age others see a hang"
+    )
+    verb.add_argument(
         "--status",
         action="store_true",
         help="decide nothing: say of every live threshold what it promised, what is known now, and what is due",

@@ -392,6 +392,16 @@ def test_a_call_that_cannot_be_is_refused(store: Store, wrong: list[str]) -> Non
 
 
 @one_database
+def test_a_file_says_that_it_looks(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    publish(store, 0.5)
+    file = tmp_path / "alive"
+    assert cli.main(["watch", "--once", "--store", store.url, "--alive", str(file)]) == 0
+    assert file.exists()
+    assert cli.main(["watch", "--once", "--store", store.url, "--alive", str(tmp_path / "no" / "alive")]) == 2
+    assert "name another file" in capsys.readouterr().err
+
+
+@one_database
 def test_the_verb_goes_on_until_it_is_told_to_end(store: Store) -> None:
     """It takes traces and releases as they come, and what it did is kept."""
     publish(store, 0.4)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from calibrate.backends import weights
@@ -13,9 +12,8 @@ from calibrate.errors import BadInput, TouchstoneError
 
 # The files that a model needs. Other formats of the same weights (a repository often has five) are not downloaded.
 FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
-ONNX = ("*.onnx", "*.onnx_data")
+ONNX = ("*.onnx", "*.onnx_data")  # for repositories that have no safetensors
 MAIN = "main"
-PICKLED = ("pytorch_model*.bin",)  # for repositories that have no safetensors
 _REPOSITORY = re.compile(r"(?!\.)[\w.-]{1,96}/(?!\.)[\w.-]{1,96}", re.ASCII)
 _BLOB = re.compile(r"[0-9a-f]{64}|[0-9a-f]{40}")
 
@@ -48,39 +46,13 @@ def is_intact(path: Path) -> bool | None:
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest() == expected
 
 
-def fetch(model: str, revision: str = MAIN, *, otherwise: Sequence[str] = PICKLED) -> Path:
-    """Download a model into the hub's cache. Returns its directory.
+def fetch(model: str, revision: str = MAIN) -> Path:
+    """Download a model into the hub's cache, safetensors or else ONNX, and read its files against their digests.
 
-    `otherwise` are the files to take where there are no safetensors. Raises BadInput for what is not a hub id, and
-    TouchstoneError with the remedy if the hub cannot be reached, does not have the model, or sent something else than
-    it names.
+    Returns its directory. Raises BadInput for what is not a hub id, and TouchstoneError with the remedy if the hub
+    cannot be reached, does not have the model, has its weights only as a pickle, or sent something else than it names.
     """
-    if not is_id(model):
-        raise BadInput(f"{model!r} is not a hub id; one looks like organisation/name")
-    os.environ["HF_HUB_OFFLINE"] = "0"  # only for this download
-    os.environ.pop("TRANSFORMERS_OFFLINE", None)
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    from huggingface_hub import constants, snapshot_download
-
-    offline, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, False  # it may have been imported before
-    try:
-        folder = Path(snapshot_download(model, revision=revision, allow_patterns=list(FILES)))
-        if not any(folder.glob("*.safetensors")):
-            folder = Path(snapshot_download(model, revision=revision, allow_patterns=[*FILES, *otherwise]))
-    except Exception as error:
-        raise TouchstoneError(f"{model} could not be fetched: {_describe_failure(error)}") from error
-    finally:
-        constants.HF_HUB_OFFLINE = offline
-        os.environ["HF_HUB_OFFLINE"] = "1"
-    return folder
-
-
-def fetch_safely(model: str, revision: str = MAIN) -> Path:
-    """Download a model whose weights are safetensors or ONNX, and read its files against their digests.
-
-    Raises as `fetch` does, and TouchstoneError for a model that has its weights only as a pickle.
-    """
-    folder = fetch(model, revision, otherwise=ONNX)
+    folder = _download(model, revision)
     if not any(folder.rglob("*.safetensors")) and not any(folder.rglob("*.onnx")):
         raise TouchstoneError(
             f"{model} has its weights only as a pickle, which runs code when it is read and is not fetched; save them "
@@ -92,6 +64,27 @@ def fetch_safely(model: str, revision: str = MAIN) -> Path:
             f"{model} did not arrive whole: {', '.join(differing[:5])} in {folder} differ from what the hub names; "
             "delete that directory and fetch the model again"
         )
+    return folder
+
+
+def _download(model: str, revision: str) -> Path:
+    if not is_id(model):
+        raise BadInput(f"{model!r} is not a hub id; one looks like organisation/name")
+    os.environ["HF_HUB_OFFLINE"] = "0"  # only for this download
+    os.environ.pop("TRANSFORMERS_OFFLINE", None)
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    from huggingface_hub import constants, snapshot_download
+
+    offline, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, False  # it may have been imported before
+    try:
+        folder = Path(snapshot_download(model, revision=revision, allow_patterns=list(FILES)))
+        if not any(folder.glob("*.safetensors")):
+            folder = Path(snapshot_download(model, revision=revision, allow_patterns=[*FILES, *ONNX]))
+    except Exception as error:
+        raise TouchstoneError(f"{model} could not be fetched: {_describe_failure(error)}") from error
+    finally:
+        constants.HF_HUB_OFFLINE = offline
+        os.environ["HF_HUB_OFFLINE"] = "1"
     return folder
 
 

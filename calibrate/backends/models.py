@@ -147,7 +147,7 @@ def pull(name: str) -> Model | Path:
                 f"{listed.name} is not loaded here but served elsewhere and asked by the detector {listed.adapter}; "
                 "`python -m calibrate models catalogue` says how"
             )
-        return hub.fetch_safely(listed.hub, listed.revision)
+        return hub.fetch(listed.hub, listed.revision)
     if name.startswith(("/", ".", "~")):
         folder = (
             "a directory is fetched already" if Path(name).expanduser().is_dir() else f"there is no directory {name}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from calibrate.backends.chat import Reply, Request
 from calibrate.backends.chat.prompts import clean, render
 from calibrate.backends.embedding import PACKAGED, Claim, Embedder, Shortlist, cut, embedder, shortlist
-from calibrate.backends.nli import DEFAULT, ENTAILMENT, nli
+from calibrate.backends.nli import DEFAULT, ENTAILMENT, Nli, nli
 from calibrate.backends.text.segments import Part, words
 from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.judging import (
@@ -85,14 +86,18 @@ class ClaimNli(ChatDetector):
     def _embedder(self) -> Embedder | None:
         return None if self.windows == "all" or self.variant == "plain" else embedder(self.embedding_model)
 
+    @cached_property
+    def _nli(self) -> Nli:
+        return nli(self.nli_model)
+
     def revision(self) -> str:
         chooser = self._embedder()
-        models = [nli(self.nli_model).revision(), *([chooser.revision()] if chooser else [])]
+        models = [self._nli.revision(), *([chooser.revision()] if chooser else [])]
         return "+".join([super().revision(), *models])
 
     def unavailable(self) -> str | None:
         chooser = self._embedder()
-        problem = nli(self.nli_model).unavailable() or (chooser.unavailable() if chooser else None)
+        problem = self._nli.unavailable() or (chooser.unavailable() if chooser else None)
         return super().unavailable() or problem
 
     def plan(self, trace: Trace) -> Case | Score:
@@ -129,7 +134,7 @@ class ClaimNli(ChatDetector):
             if not claims:
                 return abstained(trace, explain_no_claims(trace))
             remark = [Evidence(FALLBACK)]
-        model, chooser = nli(self.nli_model), self._embedder()
+        model, chooser = self._nli, self._embedder()
         texts = [item.text for item in contexts(trace)]
         cutter: Any = Cutter(chooser, model) if chooser else Cutter(model)
         windows = cut(texts, cutter, sentences_per_window=self.sentences_per_window)
@@ -158,7 +163,7 @@ class ClaimNli(ChatDetector):
             for claim, places in zip(answer_sentences, near, strict=True)
             for at in places
         ]
-        rows = iter(nli(self.nli_model).probabilities(pairs)[:, ENTAILMENT].tolist())
+        rows = iter(self._nli.probabilities(pairs)[:, ENTAILMENT].tolist())
         prompt_texts, evidence = contexts(trace), []
         for claim, places in zip(listed.claims, near, strict=True):
             value, at = max(((next(rows), at) for at in places), key=lambda pair: pair[0])
@@ -171,7 +176,7 @@ class ClaimNli(ChatDetector):
     def _plain(self, trace: Trace, reply: Reply) -> Score:
         """The common recipe: `re.split` at the numbers, or else the sentences; argmax on the whole context."""
         claims = [part.strip() for part in re.split(r"(?:^|\n)\s*\d+\.\s", reply.text) if part.strip()]
-        model = nli(self.nli_model)
+        model = self._nli
         if not claims:
             return scored(trace, 0.0, [Evidence("no claims, no complaint")])
         context = "\n".join(trace.context_texts)

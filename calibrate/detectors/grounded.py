@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar, Literal
 
 from calibrate.backends.embedding import Claim, Window, claims, shortlist
@@ -98,17 +99,18 @@ class Grounded:
         except BadInput as error:
             raise ValueError(str(error)) from error
 
+    @cached_property
     def _model(self) -> Grounder:
         return grounder(Wanted(self.model, self.template, self.labels, self.window))
 
     def revision(self) -> str:
-        return self._model().revision()
+        return self._model.revision()
 
     def unavailable(self) -> str | None:
-        return self._model().unavailable()
+        return self._model.unavailable()
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        model = self._model()
+        model = self._model
         if self.variant == "plain":
             return score_each(self.needs, traces, lambda trace: _judge_plain(trace, model))
         judged = model.template.judged if self.judge == "auto" else self.judge
@@ -116,7 +118,7 @@ class Grounded:
         return score_in_rounds(self.needs, traces, ask, model)
 
     def _ask_sentences(self, trace: Trace) -> Asking:
-        model, sources = self._model(), contexts(trace)
+        model, sources = self._model, contexts(trace)
         extracted = claims(trace.answer, model, sources=by_number(trace.sources), among=claiming(trace))
         passages = cut_texts(model, [item.text for item in sources], model.context_room(model.room))
         if not extracted:
@@ -143,7 +145,7 @@ class Grounded:
         sources = contexts(trace)
         if not claiming(trace):
             return abstained(trace, explain_no_claims(trace))
-        meetings, remark = meet(self._model(), trace.answer, trace.question, sources)
+        meetings, remark = meet(self._model, trace.answer, trace.question, sources)
         if not any(meetings):
             return abstained(trace, "no sentence in the context")
         rows = yield Judge([meeting.pair for part in meetings for meeting in part])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from calibrate.backends.grounding import DEFAULT, SpanFinder, Wanted, span_finder
@@ -89,24 +90,25 @@ class GroundedSpans:
         except BadInput as error:
             raise ValueError(str(error)) from error
 
+    @cached_property
     def _model(self) -> SpanFinder:
         return span_finder(Wanted(self.model, self.template, self.labels, self.window), self.language)
 
     def revision(self) -> str:
-        return self._model().revision()
+        return self._model.revision()
 
     def unavailable(self) -> str | None:
-        return self._model().unavailable()
+        return self._model.unavailable()
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         if self.variant == "plain":
             return score_each(self.needs, traces, self._judge_plain)
-        return score_in_rounds(self.needs, traces, self._ask, self._model())
+        return score_in_rounds(self.needs, traces, self._ask, self._model)
 
     def _ask(self, trace: Trace) -> Asking:
         if not claiming(trace):
             return abstained(trace, explain_no_claims(trace))
-        meetings, remark = meet(self._model(), trace.answer, trace.question or None, contexts(trace))
+        meetings, remark = meet(self._model, trace.answer, trace.question or None, contexts(trace))
         if not any(meetings):
             return abstained(trace, "no sentence in the context")
         lists: Any = yield Judge([meeting.pair for part in meetings for meeting in part])
@@ -118,7 +120,7 @@ class GroundedSpans:
 
     def _judge_plain(self, trace: Trace) -> Score:
         """The common recipe: one prompt, cut at the limit."""
-        model = self._model()
+        model = self._model
         prompt = model.prompt.text(trace.context_texts, trace.question or None)
         return _score_tokens(trace, model.probabilities_truncated([(prompt, trace.answer)])[0], None)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calibrate.backends.embedding import PACKAGED, Embedder, Shortlist, claims, cut, embedder, shortlist
-from calibrate.backends.nli import CONTRADICTION, DEFAULT, ENTAILMENT, nli
+from calibrate.backends.nli import CONTRADICTION, DEFAULT, ENTAILMENT, Nli, nli
 from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.candidates import explain_limit, rank_sharing
 from calibrate.detectors.shared.nli import (
@@ -112,21 +113,25 @@ class NliSupport:
     def _embedder(self) -> Embedder | None:
         return None if self.windows == "all" or self.variant == "plain" else embedder(self.embedding_model)
 
+    @cached_property
+    def _nli(self) -> Nli:
+        return nli(self.model)
+
     def revision(self) -> str:
         chooser = self._embedder()
-        return nli(self.model).revision() + (f"+{chooser.revision()}" if chooser else "")
+        return self._nli.revision() + (f"+{chooser.revision()}" if chooser else "")
 
     def unavailable(self) -> str | None:
         chooser = self._embedder()
-        return nli(self.model).unavailable() or (chooser.unavailable() if chooser else None)
+        return self._nli.unavailable() or (chooser.unavailable() if chooser else None)
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         if self.variant == "plain":
             return score_each(self.needs, traces, self._plain)
-        return score_in_rounds(self.needs, traces, self._ask, nli(self.model), self._embedder())
+        return score_in_rounds(self.needs, traces, self._ask, self._nli, self._embedder())
 
     def _ask(self, trace: Trace) -> Asking:
-        chooser, model = self._embedder(), nli(self.model)
+        chooser, model = self._embedder(), self._nli
         cutter = Cutter(chooser, model) if chooser else Cutter(model)
         sources = contexts(trace)
         extracted = claims(trace.answer, cutter, sources=by_number(trace.sources), among=claiming(trace))
@@ -149,7 +154,7 @@ class NliSupport:
 
     def _plain(self, trace: Trace) -> Score:
         """The common recipe: one text with a separator in it, cut at the limit; the likeliest label's confidence."""
-        model = nli(self.model)
+        model = self._nli
         separator = model.tokenizer().sep_token or " "
         (row,) = model.probabilities_truncated([f"{' '.join(trace.context_texts)} {separator} {trace.answer}"])
         at = int(row.argmax())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from calibrate.backends.embedding import Claim, claims
-from calibrate.backends.nli import CONTRADICTION, DEFAULT, ENTAILMENT, nli
+from calibrate.backends.nli import CONTRADICTION, DEFAULT, ENTAILMENT, Nli, nli
 from calibrate.backends.text.segments import Part
 from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.nli import (
@@ -69,11 +70,15 @@ class SelfCheckNli:
         },
     )
 
+    @cached_property
+    def _nli(self) -> Nli:
+        return nli(self.model)
+
     def revision(self) -> str:
-        return nli(self.model).revision()
+        return self._nli.revision()
 
     def unavailable(self) -> str | None:
-        model = nli(self.model)
+        model = self._nli
         if (why := model.unavailable()) is not None:
             return why
         if model.labels().contradiction is None:
@@ -83,7 +88,7 @@ class SelfCheckNli:
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
         if self.variant == "plain":
             return score_each(self.needs, traces, self._plain)
-        return score_in_rounds(self.needs, traces, self._ask, nli(self.model))
+        return score_in_rounds(self.needs, traces, self._ask, self._nli)
 
     def _ask(self, trace: Trace) -> Asking:
         extracted, others = self._claims(trace, claiming_or_all(trace)), alternatives(trace)
@@ -106,7 +111,7 @@ class SelfCheckNli:
         return self._score_table(trace, checked, answering, rows, remarks)
 
     def _claims(self, trace: Trace, among: Sequence[Part] | None = None) -> list[Claim]:
-        return claims(trace.answer, Cutter(nli(self.model)), sources=by_number(trace.sources), among=among)
+        return claims(trace.answer, Cutter(self._nli), sources=by_number(trace.sources), among=among)
 
     def _score_table(
         self, trace: Trace, checked: list[Claim], answering: list[Alternative], rows: Rows, remarks: list[Evidence]
@@ -124,7 +129,7 @@ class SelfCheckNli:
 
     def _plain(self, trace: Trace) -> Score:
         """The reference's loop, but for its two-label model: with three labels, neutral is left out of the softmax."""
-        model = nli(self.model)
+        model = self._nli
         checked = self._claims(trace)[: max(1, PAIRS // len(trace.alternatives))]
         if not checked:
             return abstained(trace, "no sentence in the answer")

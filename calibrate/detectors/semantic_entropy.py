@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from calibrate.backends.nli import DEFAULT, nli
+from calibrate.backends.nli import DEFAULT, Nli, nli
 from calibrate.detectors.base import abstained, scored
 from calibrate.detectors.shared.nli import Asking, Judge, Question, alternatives, explain_too_few, score_in_rounds
 from calibrate.detectors.shared.scoring import limit_evidence
@@ -68,14 +69,18 @@ class SemanticEntropy:
         },
     )
 
+    @cached_property
+    def _nli(self) -> Nli:
+        return nli(self.model)
+
     def revision(self) -> str:
-        return nli(self.model).revision()
+        return self._nli.revision()
 
     def unavailable(self) -> str | None:
-        return nli(self.model).unavailable()
+        return self._nli.unavailable()
 
     def score(self, traces: Sequence[Trace]) -> Iterator[Score]:
-        return score_in_rounds(self.needs, traces, self._ask, nli(self.model))
+        return score_in_rounds(self.needs, traces, self._ask, self._nli)
 
     def _ask(self, trace: Trace) -> Asking:
         others = alternatives(trace)

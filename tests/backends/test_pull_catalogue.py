@@ -19,6 +19,7 @@ SAFE = {
     "vocab.txt": b"a",
     "model.safetensors": b"weights",
 }
+SAFE_TEXTS = {name: held for name, held in SAFE.items() if name != "model.safetensors"}
 CODE = {"modeling_own.py": b"print('ran')", "pytorch_model.bin": b"pickle", "training_args.bin": b"pickle"}
 HUBS = {
     name: listed(name).hub  # type: ignore[union-attr]
@@ -35,6 +36,8 @@ def endpoint() -> Iterator[str]:
             HUBS["tinylettuce-17m"]: onnx,
             HUBS["groundcheck-modernbert"]: {"config.json": b"{}", **CODE},
             HUBS["hhem-2.1-open"]: GATED,
+            "an-org/pickled": {**SAFE_TEXTS, **CODE},
+            "an-org/both": {**SAFE, **CODE},
         }
     ) as address:
         yield address
@@ -63,6 +66,7 @@ def test_only_weights_that_run_no_code_come(endpoint: str, tmp_path: Path, monke
     ("name", "match"),
     [
         ("groundcheck-modernbert", "only as a pickle"),
+        ("an-org/pickled", "only as a pickle"),
         ("hhem-2.1-open", "accept their terms"),
         ("minicheck-flan-t5-large", "no such model"),
     ],
@@ -73,9 +77,19 @@ def test_what_does_not_come_is_said(name: str, match: str, endpoint: str, tmp_pa
     assert match in answer["error"]
 
 
-def test_files_that_differ_from_the_listing_are_refused(tmp_path: Path) -> None:
-    with serving({HUBS["lettucedetect-base"]: SAFE}, spoilt="model.safetensors") as address:
-        code, answer = process("pull", "lettucedetect-base", HF_ENDPOINT=address, HF_HOME=str(tmp_path))
+def test_a_hub_id_is_fetched_as_safely(endpoint: str, tmp_path: Path) -> None:
+    code, pulled = process("pull", "an-org/both", HF_ENDPOINT=endpoint, HF_HOME=str(tmp_path))
+    assert code == 0, pulled
+    assert {path.name for path in Path(pulled["directory"]).iterdir()} == set(SAFE)
+
+
+@pytest.mark.parametrize("name", ["lettucedetect-base", "an-org/both", "nli"])
+def test_files_that_differ_from_the_listing_are_refused(name: str, tmp_path: Path) -> None:
+    hubs = (HUBS["lettucedetect-base"], "an-org/both", "an-org/nli")
+    with serving(dict.fromkeys(hubs, SAFE), spoilt="model.safetensors") as address:
+        code, answer = process(
+            "pull", name, HF_ENDPOINT=address, HF_HOME=str(tmp_path), TOUCHSTONE_NLI_MODEL="an-org/nli"
+        )
     assert code == 1
     assert "did not arrive whole: model.safetensors" in answer["error"]
 

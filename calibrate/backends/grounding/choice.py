@@ -36,17 +36,23 @@ class Wanted:
 
 
 def grounder(wanted: Wanted) -> Grounder:
-    """Get the process's model that judges pairs."""
+    """Get the process's model that judges pairs; another one once its files have changed."""
     resolved, name, commit = _resolve(wanted, PAIR_VARIABLE, "grounded")
     template = resolved.template if resolved.template != AUTO else _recognise(resolved.model)
-    return _grounders(resolved.model, template, resolved.labels, resolved.window, name, commit)
+    return _grounders(resolved, template, name, commit, _digest(resolved, commit))
 
 
 def span_finder(wanted: Wanted, language: Language) -> SpanFinder:
-    """Get the process's model that marks spans."""
+    """Get the process's model that marks spans; another one once its files have changed."""
     resolved, name, commit = _resolve(wanted, SPAN_VARIABLE, "grounded_spans")
     layout: Layout = "pair" if resolved.template == "pair" else "lettucedetect"
-    return _finders(resolved.model, layout, language, resolved.labels, resolved.window, name, commit)
+    return _finders(resolved, layout, language, name, commit, _digest(resolved, commit))
+
+
+def _digest(wanted: Wanted, commit: str) -> str:
+    """The digest of a model's files: one that was loaded is used as long as they are the same."""
+    folder = weights.directory(wanted.model, commit) if wanted.model else None
+    return files.digest(folder) if folder else ""
 
 
 def _resolve(wanted: Wanted, variable: str, adapter: catalogue.Adapter) -> tuple[Wanted, str, str]:
@@ -83,14 +89,14 @@ def _recognise(model: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _grounders(model: str, template: str, labels: str, window: int, name: str, commit: str) -> Grounder:
+def _grounders(wanted: Wanted, template: str, name: str, commit: str, _digest: str) -> Grounder:
     kinds = {"hhem": HhemGrounder, "minicheck-t5": FirstTokenGrounder}
     kind = kinds.get(template, Grounder)
-    return kind(model, TEMPLATES[template], parse_map(labels), window or None, name, commit)
+    return kind(wanted.model, TEMPLATES[template], parse_map(wanted.labels), wanted.window or None, name, commit)
 
 
 @lru_cache(maxsize=4)
-def _finders(
-    model: str, layout: Layout, language: Language, labels: str, window: int, name: str, commit: str
-) -> SpanFinder:
-    return SpanFinder(model, Prompt(layout, language), parse_map(labels), window or None, name, commit)
+def _finders(wanted: Wanted, layout: Layout, language: Language, name: str, commit: str, _digest: str) -> SpanFinder:
+    return SpanFinder(
+        wanted.model, Prompt(layout, language), parse_map(wanted.labels), wanted.window or None, name, commit
+    )

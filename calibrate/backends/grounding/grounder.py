@@ -14,7 +14,7 @@ from calibrate.backends import hub
 from calibrate.backends.embedding.passages import Window
 from calibrate.backends.grounding.labels import Reading, read_labels
 from calibrate.backends.grounding.templates import Template
-from calibrate.backends.grounding.weights import PAIR_VARIABLE, explain_missing, explain_refusal, explain_task
+from calibrate.backends.grounding.weights import PAIR_VARIABLE, explain_code, explain_missing, explain_task
 from calibrate.backends.grounding.windows import (
     LEAST,
     count,
@@ -72,8 +72,8 @@ class Grounder(Classifier):
         return explain_missing(self.name, self.kind, PAIR_VARIABLE, "a classifier of (context, answer) pairs")
 
     def check(self, config: Mapping[str, Any], folder: Path) -> None:
-        """Check weights, architecture and labels. Raises Unavailable, with the remedy."""
-        if (why := explain_refusal(folder, config)) is not None:
+        """Check architecture and labels. Raises Unavailable, with the remedy."""
+        if (why := explain_code(folder, config)) is not None:
             raise Unavailable(why)
         if (why := explain_task(folder, config, self.classes, "a classifier of pairs, or of that layout,")) is not None:
             raise Unavailable(why)

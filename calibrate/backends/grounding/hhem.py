@@ -37,11 +37,15 @@ class HhemGrounder(Grounder):
         super().check(config, folder)
         if not (folder / "model.safetensors").is_file():
             raise Unavailable(f"{folder} has no model.safetensors, which HHEM is read from")
-        if self._tokenizer_file(folder, config) is None:
-            raise Unavailable(
-                f"{folder} has no tokenizer.json; put that of {_foundation(config)} beside the weights, or fetch it "
-                f"with `python -m calibrate models pull {_foundation(config)}`"
-            )
+
+    def explain_tokenizer(self, config: Mapping[str, Any], folder: Path) -> str | None:
+        """Say that the tokenizer is missing: beside the weights, and that of the model which HHEM was trained from."""
+        if self._tokenizer_file(folder, config) is not None:
+            return None
+        return (
+            f"{folder} has no tokenizer.json; put that of {_foundation(config)} beside the weights, or fetch it with "
+            f"`python -m calibrate models pull {_foundation(config)}`"
+        )
 
     @staticmethod
     def _tokenizer_file(folder: Path, config: Mapping[str, Any]) -> Path | None:
@@ -50,28 +54,21 @@ class HhemGrounder(Grounder):
         paths = [place / "tokenizer.json" for place in folders if place is not None]
         return next((path for path in paths if path.is_file()), None)
 
-    def tokenizer(self) -> Any:
-        """T5's tokenizer, from its one file: no class is looked up by the name in a configuration."""
+    def load_tokenizer(self, folder: Path) -> Any:
+        """Load T5's tokenizer from its one file: no class is looked up by the name in a configuration."""
         from transformers import PreTrainedTokenizerFast
 
-        with self._lock:
-            if self._tokenizer is None:
-                folder = self.require()
-                path = self._tokenizer_file(folder, files.configuration(folder))
-                try:
-                    self._tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-                        **_TOKENS, tokenizer_file=str(path)
-                    )
-                except Exception as error:
-                    raise Unavailable(f"the tokenizer {path} cannot be loaded: {shorten(error)}") from error
-            return self._tokenizer
+        path = self._tokenizer_file(folder, files.configuration(folder))
+        try:
+            return PreTrainedTokenizerFast(**_TOKENS, tokenizer_file=str(path))  # type: ignore[no-untyped-call]
+        except Exception as error:
+            raise Unavailable(f"the tokenizer {path} cannot be loaded: {shorten(error)}") from error
 
-    def revision(self) -> str:
+    def digest(self, folder: Path) -> str:
         """As for others; a tokenizer that is not beside the weights counts too."""
-        folder = self.directory()
-        path = self._tokenizer_file(folder, files.configuration(folder)) if folder else None
+        path = self._tokenizer_file(folder, files.configuration(folder))
         beside = path is None or path.parent == folder
-        return super().revision() + ("" if beside or path is None else f"-{hub.digest(path)[:8]}")
+        return super().digest(folder) + ("" if beside or path is None else f"-{hub.digest(path)[:8]}")
 
     @property
     def graph(self) -> str:

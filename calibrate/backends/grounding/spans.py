@@ -15,7 +15,7 @@ from calibrate.backends import hub
 from calibrate.backends.embedding.passages import Window
 from calibrate.backends.grounding.labels import Reading, read_labels
 from calibrate.backends.grounding.prompts import Prompt
-from calibrate.backends.grounding.weights import SPAN_VARIABLE, explain_missing, explain_refusal, explain_task
+from calibrate.backends.grounding.weights import SPAN_VARIABLE, explain_code, explain_missing, explain_task
 from calibrate.backends.grounding.windows import (
     LEAST,
     count,
@@ -69,8 +69,8 @@ class SpanFinder(Classifier):
         self._window = window or WINDOW
 
     def check(self, config: Mapping[str, Any], folder: Path) -> None:
-        """Check weights, architecture and labels. Raises Unavailable, with the remedy."""
-        if (why := explain_refusal(folder, config)) is not None:
+        """Check architecture and labels. Raises Unavailable, with the remedy."""
+        if (why := explain_code(folder, config)) is not None:
             raise Unavailable(why)
         if (why := explain_task(folder, config, ["ForTokenClassification"], "a token classifier")) is not None:
             raise Unavailable(why)

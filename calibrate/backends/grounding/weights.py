@@ -1,7 +1,5 @@
-"""What groundedness models may be loaded from: safetensors or ONNX, and architectures of `transformers` itself.
-
-A pickle runs code when it is read, and a repository may bring code for its own architecture. Neither is ever run here.
-"""
+"""What groundedness models are: named by a setting, of the task that is wanted, and of an architecture that
+`transformers` has itself: code that a repository brings is never run here."""
 
 from __future__ import annotations
 
@@ -36,11 +34,6 @@ def explain_missing(model: str, kind: str, variable: str, example: str) -> str:
     )
 
 
-def explain_refusal(folder: Path, config: Mapping[str, Any]) -> str | None:
-    """Say why the files of this directory are not loaded, and the remedy; None if they can be."""
-    return _explain_pickle(folder) or _explain_code(folder, config)
-
-
 def explain_task(folder: Path, config: Mapping[str, Any], suffixes: Sequence[str], wanted: str) -> str | None:
     """Say that a network is of another task, which would load all the same and mean nothing; None if it is of this one.
 
@@ -53,21 +46,8 @@ def explain_task(folder: Path, config: Mapping[str, Any], suffixes: Sequence[str
     return f"the model in {folder} is a {names[0]}, and {wanted} is wanted here; take one that was trained as such"
 
 
-def _explain_pickle(folder: Path) -> str | None:
-    if any((folder / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
-        return None
-    pickles = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern))
-    if pickles:
-        return (
-            f"{folder} has its weights in {pickles[0]}, a pickle, which runs code when it is read; save them as "
-            "model.safetensors (`save_pretrained` of transformers does), or leave only model.onnx there"
-        )
-    if not any(folder.glob("model*.onnx")) and not any(folder.glob("onnx/model*.onnx")):
-        return f"{folder} holds no weights: model.safetensors or model.onnx should be there"
-    return None
-
-
-def _explain_code(folder: Path, config: Mapping[str, Any]) -> str | None:
+def explain_code(folder: Path, config: Mapping[str, Any]) -> str | None:
+    """Say that a model brings code of its own, and the remedy; None if it needs none."""
     kind = str(config.get("model_type") or "")
     if kind == HHEM or _is_of_transformers(kind):
         return None

@@ -1,12 +1,13 @@
 """A model that classifies texts or pairs of texts: found, identified, loaded on first use, and run in batches.
 
-Any model of `transformers` works that needs no code of its own: a directory (safetensors, PyTorch or `model.onnx`), or
-a hub id in the local cache. No network access, and nothing truncated: `fit` cuts what is longer than the model reads.
+Any model of `transformers` works that needs no code of its own: a directory (safetensors or `model.onnx`), or a hub id
+in the local cache. No network access, and nothing truncated: `fit` cuts what is longer than the model reads.
+
+What is loaded stays, and so does its revision: where the files change, `nli` and its kin hand out another object.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import re
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calibrate import settings
 from calibrate.backends import device, hub, weights
-from calibrate.backends.inference import export, files, network
+from calibrate.backends.inference import checks, export, files, network
 from calibrate.backends.inference.batches import pad_inputs, split_into_batches
 from calibrate.backends.memo import Memo
 from calibrate.backends.text.segments import Part, windows
@@ -52,6 +53,8 @@ class Classifier:
         self.model, self.commit = model, commit
         self._network: network.Network | None = None
         self._failure: tuple[str, str] | None = None  # the revision that cannot be loaded or exported, and why
+        self._named: str | None = None  # the digest that the revision names
+        self._is_tied = False  # whether files of that digest are loaded
         self._tokenizer: Any = None
         self._limit = 0
         self._lock = threading.RLock()  # tokenizers are not safe between threads
@@ -73,19 +76,24 @@ class Classifier:
     def check(self, config: Mapping[str, Any], folder: Path) -> None:
         """Check the model's configuration, loading nothing. Raises Unavailable where it is not of the expected kind."""
 
+    def explain_tokenizer(self, config: Mapping[str, Any], folder: Path) -> str | None:
+        """Say that the tokenizer is missing, and the remedy; None if it is there."""
+        return checks.explain_tokenizer(folder)
+
     def unavailable(self) -> str | None:
         """Why the model cannot be used, and the remedy; None if it can. Loads nothing."""
         if (folder := self.directory()) is None:
             return self.explain_missing()
-        if not (weight_files := files.weights(folder)):
-            return f"{folder} holds no weights: model.safetensors or model.onnx should be there"
         try:
-            self.check(files.configuration(folder), folder)
+            config = files.configuration(folder)
+            if (why := checks.explain_weights(folder, config) or self.explain_tokenizer(config, folder)) is not None:
+                return why
+            self.check(config, folder)
             setting = settings.inference()
             exported = export.backend(folder, setting, self.graph)
         except (Unavailable, BadInput) as error:
             return str(error)
-        is_onnx = files.is_onnx(weight_files)
+        is_onnx = files.is_onnx(files.weights(folder))
         for package in export.packages(exported, is_onnx=is_onnx):
             if importlib.util.find_spec(package) is None:
                 other = " (or set TOUCHSTONE_INFERENCE to torch)" if setting != "torch" and not is_onnx else ""
@@ -95,22 +103,34 @@ class Classifier:
         return device.problem(uses_torch=exported is None and not is_onnx)
 
     def revision(self) -> str:
-        """The model's name and the start of a digest of weights, configuration and tokenizer; part of every cache key.
+        """The model's name and the start of a digest of its files; part of every cache key. Loads no model.
 
-        Loads no model. Weights are read once, and not at all in the hub's cache, which names them by digest.
+        Once something is loaded, it stays that of the files which were loaded.
         """
         folder = self.directory()
-        if folder is None:
+        if not self._is_tied:
+            self._named = self.digest(folder) if folder else None
+        if folder is None or self._named is None:
             return f"{self.model}@missing"
-        beside = [path for name in ("config.json", "tokenizer*", "*.txt", "*.model") for path in folder.glob(name)]
-        weight_files = files.weights(folder)
-        paths = sorted({*weight_files, *beside})
-        digests = "".join(f"{path.name}:{hub.digest(path)};" for path in paths if path.is_file())
         if (exported := self.exported()) is not None:
             suffix = export.revision_suffix(exported)
         else:
-            suffix = "" if files.is_onnx(weight_files) else device.revision_suffix()
-        return f"{self.model}@{hashlib.sha256(digests.encode()).hexdigest()[:12]}{suffix}"
+            suffix = "" if files.is_onnx(files.weights(folder)) else device.revision_suffix()
+        return f"{self.model}@{self._named}{suffix}"
+
+    def digest(self, folder: Path) -> str:
+        """The digest of the files as they are now."""
+        return files.digest(folder)
+
+    def _tie(self, folder: Path) -> None:
+        """Tie what is about to be loaded to the digest that the revision names.
+
+        Raises Unavailable where the files have changed since it was named.
+        """
+        now = self.digest(folder)
+        if self._named not in (None, now):
+            raise Unavailable(f"the files of the {self.kind} in {folder} were replaced meanwhile; start again")
+        self._named, self._is_tied = now, True
 
     def exported(self) -> export.Export | None:
         """The ONNX file that TOUCHSTONE_INFERENCE has this model run on, where it is or will be; None for the model's
@@ -171,8 +191,9 @@ class Classifier:
             raise Unavailable(why) from error
 
     def _remember(self, why: str) -> None:
-        """Keep why it failed, so that it is not tried again for every trace."""
+        """Keep why it failed, so that it is not tried again for every trace. Nothing stays loaded."""
         self._failure = (self.revision(), why)
+        self._tokenizer, self._is_tied = None, False
 
     def _prepare(self, exported: export.Export) -> Path:
         return export.prepare(exported, lambda: self.build(exported.source), self.compute, self._samples)
@@ -189,13 +210,18 @@ class Classifier:
             for batch in (short, [longest])
         ]
 
+    def load_tokenizer(self, folder: Path) -> Any:
+        """Load the tokenizer. Raises Unavailable if that fails."""
+        return files.load_tokenizer(folder)
+
     def tokenizer(self) -> Any:
         """The model's `transformers` tokenizer."""
         with self._lock:
             if self._tokenizer is None:
                 folder = self.require()
+                self._tie(folder)
                 try:
-                    tokenizer = files.load_tokenizer(folder)
+                    tokenizer = self.load_tokenizer(folder)
                 except Unavailable as error:
                     self._remember(str(error))
                     raise
@@ -319,7 +345,9 @@ class Classifier:
         """
         with self._lock:
             if self._network is None:
-                self._network = self.load(self.require())
+                folder = self.require()
+                self._tie(folder)
+                self._network = self.load(folder)
             loaded, pad = self._network, int(self.tokenizer().pad_token_id or 0)
         order = sorted(range(len(inputs)), key=lambda i: -len(inputs[i]["input_ids"]))
         batches = split_into_batches(order, [len(item["input_ids"]) for item in inputs], on_gpu=loaded.is_on_gpu)

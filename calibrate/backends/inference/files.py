@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from calibrate.backends import hub
 from calibrate.errors import Unavailable
 
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 MAX_TOKENS = 1024  # tokens; attention over more costs more than two windows, and a verdict over pages says little
 DEFAULT_LIMIT = 512
 # Position embeddings of these start behind the padding's: two of 514 are not for tokens.
@@ -16,11 +19,22 @@ _OFFSET_POSITIONS = frozenset(("camembert", "data2vec-text", "longformer", "mpne
 
 
 def weights(folder: Path) -> list[Path]:
-    """List the files with the model's weights: PyTorch's if there are any, else ONNX."""
-    for patterns in (("*.safetensors",), ("pytorch_model*.bin",), ("model.onnx*",), ("onnx/model.onnx*",)):
-        if files := sorted(path for pattern in patterns for path in folder.glob(pattern)):
-            return files
+    """List the files with the model's weights: safetensors if there are any, else ONNX."""
+    for pattern in ("*.safetensors", "model.onnx*", "onnx/model.onnx*"):
+        if found := sorted(folder.glob(pattern)):
+            return found
     return []
+
+
+def digest(folder: Path) -> str:
+    """Compute the start of a digest of weights, configuration and tokenizer.
+
+    Weights are read once, and not at all in the hub's cache, which names them by digest.
+    """
+    names = ("config.json", INDEX, "tokenizer*", "*.txt", "*.model")
+    paths = sorted({*weights(folder), *(path for name in names for path in folder.glob(name))})
+    digests = "".join(f"{path.name}:{hub.digest(path)};" for path in paths if path.is_file())
+    return hashlib.sha256(digests.encode()).hexdigest()[:12]
 
 
 def is_onnx(files: list[Path]) -> bool:
@@ -57,6 +71,10 @@ def load_tokenizer(folder: Path) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     except Exception as error:
         raise Unavailable(f"the tokenizer in {folder} cannot be loaded: {shorten(error)}") from error
+    if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes one up where files are missing
+        raise Unavailable(
+            f"the tokenizer in {folder} knows no word; copy the one that the model was trained with there"
+        )
     if not tokenizer.is_fast:
         raise Unavailable(f"the tokenizer in {folder} gives no character offsets; it needs a tokenizer.json")
     return tokenizer

@@ -49,7 +49,7 @@ def load_module(folder: Path, task: Task) -> Any:
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # it would be drawn over ours
     module, report = getattr(transformers, _LOADERS[task]).from_pretrained(
-        str(folder), local_files_only=True, dtype=torch.float32, output_loading_info=True
+        str(folder), local_files_only=True, use_safetensors=True, dtype=torch.float32, output_loading_info=True
     )
     if missing := sorted(report["missing_keys"]):
         # transformers would fill these with random numbers and score with them.

@@ -1,7 +1,7 @@
 """Natural language inference: does a premise entail a hypothesis, contradict it, or neither?
 
-Any Hugging Face sequence-classification model with NLI's labels works: a directory (PyTorch weights, or `model.onnx`),
-or a hub id in the local cache. One model per process, every distinct pair judged once, no network access, and nothing
+Any Hugging Face sequence-classification model with NLI's labels works: a directory (safetensors or `model.onnx`), or
+a hub id in the local cache. One model per process, every distinct pair judged once, no network access, and nothing
 truncated: a pair that is longer than the model reads is judged in parts.
 """
 
@@ -14,9 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from calibrate.backends.inference import Classifier, Encoded, Pair
+from calibrate.backends import weights
+from calibrate.backends.inference import Classifier, Encoded, Pair, files
 from calibrate.backends.inference.classifier import clean, softmax
-from calibrate.backends.inference.files import configuration
 from calibrate.backends.inference.pairs import PairMemo
 from calibrate.backends.nli.labels import Labels
 from calibrate.errors import BadInput, Unavailable
@@ -60,7 +60,7 @@ class Nli(Classifier):
         """The model's labels. Raises Unavailable if it is missing or its labels are not NLI's."""
         if (folder := self.directory()) is None:
             raise Unavailable(self.explain_missing())
-        return Labels.from_config(configuration(folder), folder)
+        return Labels.from_config(files.configuration(folder), folder)
 
     def probabilities(self, pairs: Sequence[Pair]) -> Rows:
         """Judge pairs of (premise, hypothesis).
@@ -134,8 +134,12 @@ def resolve(model: str = DEFAULT) -> str:
 
 
 def nli(model: str = DEFAULT) -> Nli:
-    """Get the process's NLI model of this name."""
-    return _models(resolve(model))
+    """Get the process's NLI model of this name; another one once its files have changed."""
+    name = resolve(model)
+    folder = weights.directory(name)
+    return _models(name, files.digest(folder) if folder else "")
 
 
-_models = lru_cache(maxsize=4)(Nli)
+@lru_cache(maxsize=4)
+def _models(name: str, _digest: str) -> Nli:
+    return Nli(name)

@@ -100,3 +100,17 @@ def test_a_pinned_commit_is_read_and_no_other(tmp_path: Path, monkeypatch: pytes
     (cache / "refs" / "main").write_text(later)
     assert grounder(Wanted(model="ours")).directory() == cache / "snapshots" / pinned
     assert grounder(Wanted(model="team/ours")).directory() == cache / "snapshots" / later
+
+
+def test_a_model_that_is_fetched_again_is_loaded_anew(cache: Path) -> None:
+    """`main` moves to another commit while a process runs."""
+    snapshot = install("team/ours", cache)
+    random_model(snapshot, labels=("hallucinated", "grounded"), seed=3)
+    before = grounder(Wanted("team/ours"))
+    revision, value = before.revision(), before.probabilities([("a", "the moon")])[0, 0]
+    random_model(snapshot.parent / ("1" * 40), labels=("hallucinated", "grounded"), seed=4)
+    (snapshot.parents[1] / "refs" / "main").write_text("1" * 40, encoding="utf-8")
+    after = grounder(Wanted("team/ours"))
+    assert after.revision() != revision
+    assert after.probabilities([("a", "the moon")])[0, 0] != value
+    assert before.revision() == revision

@@ -81,7 +81,7 @@ def test_a_context_of_8000_tokens_is_judged_in_full(folder: Path, classify: Any)
     n_tokens = count(folder, context)
     assert n_tokens >= 8_000
     detector = Grounded(model=str(folder))
-    model = detector._model()
+    model = detector._model
     room = model.context_room(model.room)
     windows: list[str] = []
     start = end = 0
@@ -126,7 +126,7 @@ def test_a_whole_answer_meets_question_and_sources_together(tmp_path: Path) -> N
 def test_a_whole_answer_over_windows_takes_the_best(folder: Path, classify: Any) -> None:
     texts = [long_context(4 + at) for at in range(5)]
     (score,) = Grounded(model=str(folder), judge="answer").score([trace(ANSWER, *texts)])
-    premises = Grounded(model=str(folder))._model().premises(texts, None, ANSWER)
+    premises = Grounded(model=str(folder))._model.premises(texts, None, ANSWER)
     assert len(premises) > 3
     assert " ".join(" ".join(text.split()) for text, _ in premises) == " ".join(texts)
     assert score.value == pytest.approx(max(classify(text, ANSWER) for text, _ in premises), abs=1e-4)

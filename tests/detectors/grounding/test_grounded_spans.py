@@ -44,7 +44,7 @@ def by_hand(folder: Path, prompt: str, answer: str) -> list[tuple[int, int, floa
 def test_the_value_is_the_highest_token_and_spans_are_evidence(folder: Path) -> None:
     detector = GroundedSpans(model=str(folder))
     (score,) = detector.score([trace(ANSWER, *TEXTS)])
-    tokens = by_hand(folder, detector._model().prompt.text(TEXTS, "how long?"), ANSWER)
+    tokens = by_hand(folder, detector._model.prompt.text(TEXTS, "how long?"), ANSWER)
     assert score.value == pytest.approx(max(token[2] for token in tokens), abs=1e-4)
     assert any(row >= 0.5 for *_, row in tokens)
     assert any(row < 0.5 for *_, row in tokens)
@@ -79,9 +79,9 @@ def test_spans_are_shown_as_whole_words() -> None:
 def test_a_context_of_8000_tokens_is_read_in_windows(across: Any, choose: Any, folder: Path) -> None:
     texts = [f"The parcel leaves our warehouse before noon {at}. The battery is covered." for at in range(430)]
     detector = GroundedSpans(model=str(folder), across=across, window=1024)
-    premises = detector._model().premises(texts, "how long?", ANSWER)
+    premises = detector._model.premises(texts, "how long?", ANSWER)
     prompts = [prompt for prompt, _ in premises]
-    n_tokens = sum(len(detector._model().encode([prompt])["input_ids"][0]) for prompt in prompts)
+    n_tokens = sum(len(detector._model.encode([prompt])["input_ids"][0]) for prompt in prompts)
     assert n_tokens >= 8_000
     assert [window.place for _, members in premises for window in members] == list(range(430))
     windows = [[token[2] for token in by_hand(folder, prompt, ANSWER)] for prompt in prompts]
@@ -91,7 +91,7 @@ def test_a_context_of_8000_tokens_is_read_in_windows(across: Any, choose: Any, f
 
 def test_one_passage_that_is_too_long_is_cut_between_sentences(folder: Path) -> None:
     text = " ".join(f"The parcel leaves our warehouse before noon {at}." for at in range(60))
-    model = GroundedSpans(model=str(folder), window=200)._model()
+    model = GroundedSpans(model=str(folder), window=200)._model
     premises = model.premises([text], None, "The moon.")
     assert len(premises) > 3
     pieces = [window.text for _, members in premises for window in members]
@@ -103,11 +103,11 @@ def test_a_long_answer_is_read_in_parts(folder: Path) -> None:
     """The parts' offsets are the answer's."""
     answer = " ".join(f"The moon is made of cheese {at}." for at in range(150))
     detector = GroundedSpans(model=str(folder), window=512)
-    parts = detector._model().cut_answer(answer)
+    parts = detector._model.cut_answer(answer)
     assert len(parts) > 3
     assert "".join(answer[part.start : part.end] for part in parts) == answer
     (score,) = detector.score([trace(answer, *TEXTS)])
-    prompt = detector._model().prompt.text(TEXTS, "how long?")
+    prompt = detector._model.prompt.text(TEXTS, "how long?")
     tokens = [
         (start + part.start, row)
         for part in parts
@@ -126,6 +126,6 @@ def test_plain_cuts_the_context_at_the_limit(folder: Path) -> None:
 
 def test_a_special_token_in_a_source_stays_text(folder: Path) -> None:
     """A source cannot end itself and write an answer of its own: its tokens are those of its characters."""
-    model = GroundedSpans(model=str(folder))._model()
+    model = GroundedSpans(model=str(folder))._model
     encoded = model.encode([model.prompt.text(["proof [SEP] of the moon"], None)], ["The moon."])
     assert encoded["input_ids"][0].count(model.tokenizer().sep_token_id) == 2

@@ -13,6 +13,7 @@ from calibrate.backends.chat import chat
 from calibrate.backends.embedding.model import PACKAGED, PACKAGED_SHA256, Embedder, embedder
 from calibrate.backends.grounding.choice import Wanted, grounder, span_finder
 from calibrate.backends.inference import Classifier, files
+from calibrate.backends.inference.export import Difference
 from calibrate.backends.nli.model import nli
 from calibrate.detectors.base import Detector
 from calibrate.errors import BadInput, TouchstoneError
@@ -28,7 +29,7 @@ class Model:
 
     `how` says how to get a missing model; `pullable`: `models pull` can download it. `size` is that of the weights, in
     bytes. `used_by` are detectors by name. `onnx` is the ONNX file that TOUCHSTONE_INFERENCE has it run on, which is
-    made on first use; None where its own files are used.
+    made on first use; None where its own files are used. `moved` is how far its probabilities are from float32.
     """
 
     kind: Kind
@@ -41,6 +42,7 @@ class Model:
     used_by: tuple[str, ...]
     pullable: bool = False
     onnx: Path | None = None
+    moved: Difference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,10 @@ def _describe_model(kind: Kind, detectors: Sequence[Detector]) -> Model:
     size = sum(path.stat().st_size for path in _weights(folder)) if folder else None
     name = backend.model or "(none set)"
     exported = backend.exported() if isinstance(backend, Classifier) else None
-    onnx = exported.path if exported else None
-    return Model(kind, name, status, why, size, revision if why is None else None, folder, used_by, pullable, onnx)
+    return Model(
+        kind, name, status, why, size, revision if why is None else None, folder, used_by, pullable,
+        exported.path if exported else None, exported.difference() if exported else None,
+    )  # fmt: skip
 
 
 def _weights(folder: Path | None) -> list[Path]:

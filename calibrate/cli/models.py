@@ -19,7 +19,8 @@ from calibrate.report.sentences import catalogue as sentences
 @dataclass(frozen=True, slots=True)
 class ModelDocument:
     """A model and whether it is here; `how` says how to get a missing one, `bytes` is the size of its weights;
-    `onnx` is the ONNX file that TOUCHSTONE_INFERENCE has it run on, which is made on first use."""
+    `onnx` is the ONNX file that TOUCHSTONE_INFERENCE has it run on, which is made on first use; `onnx_largest_move` and
+    `onnx_mean_move` are how far its probabilities were from float32 then."""
 
     kind: str
     model: str
@@ -29,6 +30,8 @@ class ModelDocument:
     revision: str | None
     directory: Path | None
     onnx: Path | None
+    onnx_largest_move: float | None
+    onnx_mean_move: float | None
     used_by: Sequence[str]
 
 
@@ -113,13 +116,15 @@ def _list() -> Answer:
             revision=model.revision,
             directory=model.directory,
             onnx=model.onnx,
+            onnx_largest_move=model.moved.largest if model.moved else None,
+            onnx_mean_move=model.moved.mean if model.moved else None,
             used_by=model.used_by,
         )
         for model in backend.list_models()
     ]
     lines = [table([("for", "model", "status", "MB", "revision", "used by"), *map(_row, models)], right=(3,))]
     lines += [f"{model.kind}: in {model.directory}" for model in models if model.directory]
-    lines += [f"{model.kind}: {_locate_onnx(model.onnx)}" for model in models if model.onnx]
+    lines += [f"{model.kind}: {_describe_onnx(model)}" for model in models if model.onnx]
     lines += [f"{model.kind}: {model.how}" for model in models if model.how]
     return Answer(ModelsDocument(models), "\n".join(lines))
 
@@ -159,8 +164,13 @@ def _catalogue() -> Answer:
     return Answer(CatalogueListDocument(models), "\n".join(lines))
 
 
-def _locate_onnx(path: Path) -> str:
-    return f"runs on {path}" if path.is_file() else f"will be exported to {path} on first use"
+def _describe_onnx(model: ModelDocument) -> str:
+    if model.onnx is None or not model.onnx.is_file():
+        return f"will be exported to {model.onnx} on first use"
+    if model.onnx_largest_move is None or model.onnx_mean_move is None:
+        return f"runs on {model.onnx}"
+    largest, mean = (numbers.number(move, 2) for move in (model.onnx_largest_move, model.onnx_mean_move))
+    return f"runs on {model.onnx}: on sample inputs, probabilities moved by up to {largest}, {mean} on average"
 
 
 def _row(model: ModelDocument) -> tuple[str, ...]:

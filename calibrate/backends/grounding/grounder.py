@@ -133,7 +133,7 @@ class Grounder(Classifier):
         prefix = self.template.premise(question, "")
         room = self.context_room(count(self, answer) + count(self, prefix))
         if room < LEAST:
-            raise BadInput(explain_no_room(prefix, answer))
+            raise BadInput(explain_no_room(prefix, answer, can_widen=self._window < self._positions))
         groups = group_passages(self, passages, room, lambda _, passage: passage)
         return [
             (self.template.premise(question, "\n".join(window.text for window in members)), members)
@@ -193,7 +193,7 @@ class Grounder(Classifier):
             texts = self.template.texts(clean(premise), clean(hypothesis))
             with self._lock:
                 if self.template.as_pair:
-                    fits = len(tokenizer(texts[1])["input_ids"]) < self.limit // 2
+                    fits = len(tokenizer(texts[1], verbose=False)["input_ids"]) < self.limit // 2
                     cut = "only_first" if fits else "longest_first"
                     encoded = tokenizer(*texts, truncation=cut, max_length=self.limit)
                 else:

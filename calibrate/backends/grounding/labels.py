@@ -18,10 +18,11 @@ _SUPPORTED = re.compile(
     r"(non|not)hallucinated|o|support(s|ed)?"
 )
 _UNSUPPORTED = re.compile(
-    r"baseless|conflict|contradict(s|ion|ory)?|extrinsic|hal(lucinated|lucination)?|inconsistent|intrinsic|neutral|"
+    r"baseless|conflict|contradict(s|ion|ory)?|extrinsic|fabricat(ed|ion)|hal(lucinated|lucination)?|inconsistent|intrinsic|neutral|"
     r"(non|not)(attributable|consistent|entail(ed|ment)|factual|faithful|grounded|supported)|notenoughinfo|"
-    r"refute[sd]|unfaithful|ungrounded|unsupported"
+    r"refute[sd]?|unfaithful|ungrounded|unsupported"
 )
+_UNDECIDED = re.compile(r"neutral|not\W?enough\W?info")  # a team may count these on either side
 _POSITIONS = re.compile(r"label_?\d+|\d+")
 
 Activation = Literal["softmax", "sigmoid", "none"]
@@ -83,7 +84,7 @@ def read_labels(
     """Decide which columns mean supported: by the map `given`, else by `id2label`, else by the `usual` of a template
     where the labels only count up (LABEL_0, LABEL_1).
 
-    Raises Unavailable, naming the labels, where none of them says.
+    Raises Unavailable, naming the labels, where none of them says, or where their names say the opposite of the map.
     """
     id2label = config.get("id2label")
     names = {int(at): str(name) for at, name in id2label.items()} if isinstance(id2label, Mapping) else {}
@@ -97,12 +98,24 @@ def read_labels(
         elif len(names) == 1:
             means = [True]
     listed = ", ".join(names[at] for at in sorted(names))
+    if (turned := next((at for at in names if _contradicts(names[at], means[at])), None)) is not None:
+        raise Unavailable(
+            f"the label map says that output {turned} of the model in {where} means "
+            f"{'supported' if means[turned] else 'unsupported'}, and the model calls that output {names[turned]!r}; "
+            "correct `labels`, or the names under `id2label` in its config.json"
+        )
     if None in means or (len(means) > 1 and (True not in means or False not in means)):
         raise Unavailable(
             f"the labels of the model in {where} are {listed}, which do not tell what is supported by the context and "
             "what is not; set the parameter `labels` to a map, such as 1=supported, 0=unsupported"
         )
     return Reading(tuple(at for at, supports in enumerate(means) if supports), _activation(config, len(means)))
+
+
+def _contradicts(name: str, means: bool | None) -> bool:
+    """Tell whether a label's name says the opposite of what it is taken for."""
+    says = None if _UNDECIDED.fullmatch(name.strip().lower()) else meaning(name)
+    return means is not None and says is not None and says != means
 
 
 def _activation(config: Mapping[str, Any], n_labels: int) -> Activation:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WINDOW = 4096  # tokens of one input, as LettuceDetect reads
+LEAST_WINDOW = 128  # LettuceDetect's prompt takes 60 to 80 of them
 _SECOND_MARKS: Mapping[str, bool] = {"0": True, "1": False}
 
 
@@ -75,6 +76,13 @@ class SpanFinder(Classifier):
         if (why := explain_task(folder, config, ["ForTokenClassification"], "a token classifier")) is not None:
             raise Unavailable(why)
         self._read(config, folder)
+        reads = min(self._window, files.limit(config, self.most_tokens, most=self.most_tokens))
+        if self.prompt.layout == "lettucedetect" and reads < LEAST_WINDOW:
+            raise Unavailable(
+                f"the model in {folder} is asked to read {reads} tokens at once, which LettuceDetect's prompt takes by "
+                f"itself; {'set `window` to more' if reads == self._window else 'take a model that reads more'}, or "
+                "set `template` to pair"
+            )
 
     def _read(self, config: Mapping[str, Any], folder: Path) -> Reading:
         usual = _SECOND_MARKS if self.prompt.layout == "lettucedetect" else None
@@ -121,7 +129,7 @@ class SpanFinder(Classifier):
             return [(prompt, [Window(place, 0, len(text), text) for place, text in enumerate(passages)])]
         room = free - count(self, self.prompt.text([""], question))
         if room < LEAST:
-            raise BadInput(explain_no_room(question, answer))
+            raise BadInput(explain_no_room(question, answer, can_widen=self._window < super().limit))
         groups = group_passages(self, passages, room, self.prompt.line)
         return [(self.prompt.text([window.text for window in members], question), members) for members in groups]
 

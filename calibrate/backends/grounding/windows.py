@@ -101,11 +101,12 @@ def group_passages(
     return groups
 
 
-def explain_no_room(question: str | None, answer: str) -> str:
+def explain_no_room(question: str | None, answer: str, *, can_widen: bool) -> str:
     """Say that nothing of a context fits beside a question and an answer."""
+    remedy = "set `window` to more tokens, or take" if can_widen else "take"
     return (
         f"a question of {len(question or '')} characters and an answer of {len(answer)} leave no room for a context in "
-        "what the model reads at once; set `window` to more tokens, or take a model that reads more"
+        f"what the model reads at once; {remedy} a model that reads more"
     )
 
 

@@ -26,7 +26,7 @@ def explain_weights(folder: Path, config: Mapping[str, Any]) -> str | None:
         if (why := _explain_index(index)) is not None:
             return why
     elif not (folder / files.SINGLE).is_file():
-        return _explain_lacking(folder)
+        return explain_lacking(folder)
     return next((why for path in files.weights(folder) if (why := _explain_header(path)) is not None), None)
 
 
@@ -37,7 +37,7 @@ def explain_tokenizer(folder: Path) -> str | None:
     return f"{folder} has no tokenizer.json; copy the tokenizer that the model was trained with there"
 
 
-def _explain_lacking(folder: Path) -> str | None:
+def explain_lacking(folder: Path) -> str | None:
     """Say why a directory without safetensors of the usual name is refused; None if it has ONNX instead."""
     if files.is_onnx(files.weights(folder)):
         return None

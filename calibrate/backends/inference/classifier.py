@@ -13,6 +13,7 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,6 +36,10 @@ Encoded = dict[str, list[int]]
 """One encoded input by the names of the network's tensors: `input_ids`, `attention_mask` and what else it takes."""
 
 SAMPLE_TOKENS = 1024  # of the longest input that an export is tried on
+SAMPLES = (
+    "The parcel left our warehouse on Monday.", "It left on Monday.", "It has not left.", "The moon is made of cheese.",
+    "Batteries are covered for twelve months, damage by water is excluded.", "Water damage: two years, not three.",
+)  # fmt: skip
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -84,6 +89,8 @@ class Classifier:
         """Why the model cannot be used, and the remedy; None if it can. Loads nothing."""
         if (folder := self.directory()) is None:
             return self.explain_missing()
+        if not files.weights(folder):
+            return checks.explain_lacking(folder)
         try:
             config = files.configuration(folder)
             if (why := checks.explain_weights(folder, config) or self.explain_tokenizer(config, folder)) is not None:
@@ -199,15 +206,15 @@ class Classifier:
         return export.prepare(exported, lambda: self.build(exported.source), self.compute, self._samples)
 
     def _samples(self) -> list[network.Inputs]:
-        """Padded inputs on which an export is compared with torch: some short ones together, and a long one."""
+        """Padded inputs on which an export is compared: some short ones together, a long one; and pairs of sentences,
+        on which the rounding of 8-bit integers is measured."""
         most = min(self.limit, SAMPLE_TOKENS)
         pairs = [("The parcel left on Monday.", "It left."), ("No.", "Two years, not three."), (" and so on" * 20, "a")]
-        (longest,) = self.encode_pairs([(" and so on" * most, "It left on Monday.")])
-        short = self.encode_pairs(pairs)
+        batches = [pairs, [(" and so on" * most, "It left on Monday.")], list(permutations(SAMPLES, 2))]
         pad = int(self.tokenizer().pad_token_id or 0)
         return [
-            pad_inputs([{name: ids[:most] for name, ids in item.items()} for item in batch], pad)
-            for batch in (short, [longest])
+            pad_inputs([{name: ids[:most] for name, ids in item.items()} for item in self.encode_pairs(batch)], pad)
+            for batch in batches
         ]
 
     def load_tokenizer(self, folder: Path) -> Any:

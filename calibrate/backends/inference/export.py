@@ -14,7 +14,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +32,18 @@ VERSION = 1  # of the recipe, in every revision: raise it when the same weights 
 OPSET = 18
 TOLERANCE = 2e-4  # most that a logit in float32 may differ from torch's; a probability then differs by 1e-4 at most
 ROUNDING = 1e-5  # of the largest logit, which float32 may be off besides
+INT8_LARGEST, INT8_MEAN = 0.15, 0.05  # most that a probability may move in 8-bit integers, and on average
+_FLOAT = "set TOUCHSTONE_INFERENCE to onnx, which keeps float32"
 MODEL = "model.onnx"
 MANIFEST = "export.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far the probabilities of an export are from those in float32 on sample inputs: at most, and on average."""
+
+    largest: float
+    mean: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +79,22 @@ class Export:
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return {}
 
+    def difference(self) -> Difference | None:
+        """How far it was from float32 when it was made; None where it is not there, or nobody compared it."""
+        try:
+            document = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))["probability"]
+            return Difference(float(document["largest"]), float(document["mean"]))
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
     def is_intact(self) -> bool:
-        """Whether its files are those that were made."""
+        """Whether its files are those that were made, and were compared."""
         digests = self.digests()
-        return bool(digests) and all(path.is_file() and weights.digest(path) == sha for path, sha in digests.items())
+        return (
+            bool(digests)
+            and self.difference() is not None
+            and all(path.is_file() and weights.digest(path) == sha for path, sha in digests.items())
+        )
 
 
 def backend(source: Path, inference: Inference, graph: str) -> Export | None:
@@ -135,9 +157,10 @@ def prepare(
 
 def _make(export: Export, target: Path, build: Callable[[], Any], compute: Compute, samples: Sequence[Inputs]) -> None:
     """Fill a folder with the ONNX file and its list of digests."""
+    *shapes, _ = samples  # the last are many of one shape, for the rounding
     weight_files = files.weights(export.source)
     if not export.is_int8:
-        difference = _export(export, target / MODEL, build, compute, samples)
+        difference = _export(export, target / MODEL, build, compute, shapes)
     else:
         with tempfile.TemporaryDirectory(dir=target.parent) as name:
             full = next((path for path in weight_files if path.suffix == ".onnx"), None)
@@ -145,15 +168,19 @@ def _make(export: Export, target: Path, build: Callable[[], Any], compute: Compu
                 full = single.path
             if full is None:
                 full = Path(name) / "full.onnx"
-                _export(export, full, build, compute, samples)
-            difference = _quantise(full, target / MODEL, Path(name), samples)
+                _export(export, full, build, compute, shapes)
+            difference = _quantise(export, full, target / MODEL, Path(name), samples)
     digests = {path.name: weights.digest(path) for path in sorted(target.iterdir())}
-    manifest = {"version": VERSION, "source": str(export.source), "largest_difference": difference, "files": digests}
+    manifest = {
+        "version": VERSION, "source": str(export.source), "probability": asdict(difference), "files": digests
+    }  # fmt: skip
     (target / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
-def _export(export: Export, path: Path, build: Callable[[], Any], compute: Compute, samples: Sequence[Inputs]) -> float:
-    """Export in float32. Returns the largest difference of a logit; raises Unavailable where it is too large."""
+def _export(
+    export: Export, path: Path, build: Callable[[], Any], compute: Compute, samples: Sequence[Inputs]
+) -> Difference:
+    """Export in float32. Raises Unavailable where a logit differs too much."""
     import numpy as np
     import torch
 
@@ -188,11 +215,12 @@ def _export(export: Export, path: Path, build: Callable[[], Any], compute: Compu
                 f"{sample['input_ids'].shape[1]} tokens its logits differ from torch's by more than {tolerance:.1g}; "
                 "unset TOUCHSTONE_INFERENCE to compute with torch"
             )
-    return _largest_difference(actual, expected)
+    return _compare(actual, expected, samples)
 
 
-def _quantise(source: Path, path: Path, scratch: Path, samples: Sequence[Inputs]) -> float:
-    """Quantise weights to 8-bit integers, activations as they come. Returns the largest difference of a logit.
+def _quantise(export: Export, source: Path, path: Path, scratch: Path, samples: Sequence[Inputs]) -> Difference:
+    """Quantise weights to 8-bit integers, activations as they come. Raises Unavailable where probabilities move too
+    far.
 
     Weights take 7 of the 8 bits: processors without VNNI overflow with 8, so one revision would have two scores.
     """
@@ -206,10 +234,16 @@ def _quantise(source: Path, path: Path, scratch: Path, samples: Sequence[Inputs]
     actual = _run(path, samples)
     if not all(np.isfinite(rows).all() for rows in actual):
         raise Unavailable(
-            f"{source} cannot be quantised: its logits are not finite in 8-bit integers; set TOUCHSTONE_INFERENCE to "
-            "onnx"
+            f"the model in {export.source} cannot be quantised: its logits are not finite in 8-bit integers; {_FLOAT}"
         )
-    return _largest_difference(actual, _run(source, samples))
+    difference = _compare(actual, _run(source, samples), samples)
+    if difference.largest > INT8_LARGEST or difference.mean > INT8_MEAN:
+        raise Unavailable(
+            f"the model in {export.source} does not bear 8-bit integers: on sample inputs its probabilities move by "
+            f"up to {difference.largest:.2f}, and by {difference.mean:.2f} on average, and at most {INT8_LARGEST} and "
+            f"{INT8_MEAN} are allowed; {_FLOAT}"
+        )
+    return difference
 
 
 def _run(path: Path, samples: Sequence[Inputs]) -> list[NDArray[np.float32]]:
@@ -217,8 +251,27 @@ def _run(path: Path, samples: Sequence[Inputs]) -> list[NDArray[np.float32]]:
     return [network.infer(sample) for sample in samples]
 
 
-def _largest_difference(actual: Sequence[NDArray[np.float32]], expected: Sequence[NDArray[np.float32]]) -> float:
-    return max(float(abs(ours - theirs).max()) for ours, theirs in zip(actual, expected, strict=True))
+def _compare(
+    actual: Sequence[NDArray[np.float32]], expected: Sequence[NDArray[np.float32]], samples: Sequence[Inputs]
+) -> Difference:
+    """Compare probabilities: softmax over the last axis, a sigmoid of one logit. What is padding does not count."""
+    import numpy as np
+
+    moved = []
+    for ours, theirs, sample in zip(actual, expected, samples, strict=True):
+        off = np.abs(_probabilities(ours) - _probabilities(theirs)).max(axis=-1)
+        moved.append(off[sample["attention_mask"] > 0] if off.ndim > 1 else off)
+    all_moved = np.concatenate(moved)
+    return Difference(float(all_moved.max()), float(all_moved.mean()))
+
+
+def _probabilities(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    import numpy as np
+
+    if logits.shape[-1] == 1:
+        logits = np.concatenate([logits, np.zeros_like(logits)], axis=-1)
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
 
 @contextmanager

@@ -92,6 +92,36 @@ def test_a_map_of_labels_that_the_model_lacks_is_refused(tmp_path: Path) -> None
     assert "'label_7'" in (judge(folder, labels="LABEL_7=supported").unavailable() or "")
 
 
+@pytest.mark.parametrize(
+    ("names", "labels", "refused"),
+    [
+        (("hallucinated", "grounded"), "0=supported, 1=unsupported", True),
+        (("hallucinated", "grounded"), "1=unsupported", True),
+        (("hallucinated", "grounded"), "0=unsupported, 1=supported", False),
+        (("SUPPORT", "REFUTE"), "SUPPORT=unsupported, REFUTE=supported", True),
+        (("fabricated", "other"), "0=supported, 1=unsupported", True),
+        (("yes", "no"), "0=supported, 1=unsupported", False),
+        (("entailment", "neutral", "contradiction"), "0=supported, 1=supported, 2=unsupported", False),
+    ],
+)
+def test_a_map_that_turns_the_names_around_is_refused(
+    names: tuple[str, ...], labels: str, refused: bool, tmp_path: Path
+) -> None:
+    why = judge(random_model(tmp_path, seed=3, labels=names), labels=labels).unavailable() or ""
+    assert ("the model calls that output" in why) is refused
+    assert bool(why) is refused
+
+
+@pytest.mark.parametrize("names", [("SUPPORT", "REFUTE"), ("supported", "fabricated"), ("yes", "no")])
+def test_names_are_read_where_they_are_clear(names: tuple[str, ...], tmp_path: Path) -> None:
+    """Yes to what, a name does not say."""
+    folder = random_model(tmp_path, seed=3, labels=names)
+    if names[0] == "yes":
+        assert "which do not tell what is supported" in (judge(folder).unavailable() or "")
+    else:
+        np.testing.assert_allclose(support(folder), reference(folder, names[0]), atol=1e-4)
+
+
 @pytest.mark.parametrize(("labels", "sign"), [("", 1), ("0=supported", 1), ("0=hallucinated", -1)])
 def test_one_logit_goes_through_a_sigmoid(labels: str, sign: int, tmp_path: Path) -> None:
     folder = random_model(tmp_path, seed=3, labels=("LABEL_0",))

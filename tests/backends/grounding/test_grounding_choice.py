@@ -114,3 +114,12 @@ def test_a_model_that_is_fetched_again_is_loaded_anew(cache: Path) -> None:
     assert after.revision() != revision
     assert after.probabilities([("a", "the moon")])[0, 0] != value
     assert before.revision() == revision
+
+
+def test_the_catalogues_map_does_not_turn_a_models_own_names_around(cache: Path) -> None:
+    """The catalogue is not pinned: its owners may publish the labels in another order."""
+    snapshot = install("lytang/MiniCheck-DeBERTa-v3-Large", cache)
+    random_model(snapshot, "deberta-v2", labels=("supported", "unsupported"), seed=3)
+    assert "the model calls that output 'supported'" in (
+        grounder(Wanted("minicheck-deberta-large")).unavailable() or ""
+    )

@@ -11,6 +11,7 @@ import pytest
 
 from calibrate.backends.grounding import SpanFinder, Wanted, grounder, span_finder
 from calibrate.backends.grounding.prompts import Prompt
+from calibrate.errors import BadInput
 from tests.tiny_grounding import modernbert
 from tests.tiny_nli import random_model
 
@@ -93,6 +94,18 @@ def test_labels_that_only_count_are_lettucedetects(tmp_path: Path) -> None:
     assert "LABEL_0, LABEL_1" in (finder(folder, template="pair").unavailable() or "")
     turned = [token[2] for token in marked(finder(folder, labels="1=supported"), prompt, ANSWERS[0])]
     np.testing.assert_allclose(turned, 1 - np.array(ours), atol=1e-4)
+
+
+def test_a_model_too_short_for_the_prompt_is_refused_before_the_first_trace(tmp_path: Path) -> None:
+    folder = random_model(tmp_path, labels=("supported", "hallucinated"), limit=64, task="token", seed=3)
+    assert "take a model that reads more, or set `template` to pair" in (finder(folder).unavailable() or "")
+    assert finder(folder, template="pair").unavailable() is None
+    with pytest.raises(BadInput, match="at once; take a model that reads more"):
+        finder(folder, template="pair").premises(PASSAGES, QUESTION * 9, ANSWERS[0])
+    wide = modernbert(tmp_path / "wide", task="token", seed=3)
+    assert "set `window` to more" in (finder(wide, window=100).unavailable() or "")
+    with pytest.raises(BadInput, match="set `window` to more tokens, or take"):
+        finder(wide, window=150).premises(PASSAGES, QUESTION * 9, ANSWERS[0])
 
 
 def test_nothing_set_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

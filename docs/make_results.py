@@ -320,6 +320,10 @@ def write(kept: Mapping[str, Mapping[str, str]]) -> None:
             f"**Not remade:** the tables of {names([*outdated])} were made before sentences that claim nothing were "
             f"left out{only}."
         )
+    title_and_source.append(
+        f"{names([f'`{name}`' for name in UNLABELLED])} has no section: its traces have no labels, and test the format "
+        "alone."
+    )
     summary, who_leads = results_summary.top(sections), results_parts.leaders(kept)
     beginning = [*title_and_source, summary, who_leads, "## How to read the tables", *reading[1:]]
     blocks = [*beginning, *sections.values(), results_plumbing.section()]

@@ -45,6 +45,7 @@ MODELS = {
     "judge_verdict": LANGUAGE_MODEL,
     "claim_nli": f"{LANGUAGE_MODEL}, and a BERT of {RANDOM}",
 }
+ADAPTERS = ("grounded", "grounded_spans", "judge_template", "http")
 EACH = {"grounded": 12, "grounded_spans": 12, "nli": 12, "http": 12, "judge_verdict": 1, "claim_nli": 1}  # per verdict
 USUAL = 6
 TEXT = """\
@@ -54,7 +55,7 @@ the run; `http` asks a server that scores an answer by the share of its words th
 asked about are traces of {data}, half of them hallucinated, those with the fewest characters; fewer where replies are
 long. *Failed* means that no reply could be read, and *parsed* is the share of the replies that could. Seconds are those
 of the whole run on two busy cores, with the loading of a classifier. An AUROC here says nothing of what the detector
-does with a proper model: hallucinated answers are longer here than clean ones, which random weights may follow.
+does with a proper model; that of random weights is not shown.
 """
 HEAD = (
     "| detector | model | traces | scored | abstained | failed | parsed | AUROC | seconds | most often unscored for |"
@@ -77,10 +78,11 @@ class Row:
 
     def cells(self) -> str:
         replies = self.scored + self.failed
+        auroc = "not shown: random weights" if MODELS[self.name].endswith(RANDOM) else self.auroc
         parsed = f"{self.scored / replies:.0%}" if replies else "–"
         return (
             f"| {self.name} | {MODELS[self.name]} | {self.traces} | {self.scored} | {self.abstained} | {self.failed} "
-            f"| {parsed} | {self.auroc} | {self.seconds:,} | {self.why} |"
+            f"| {parsed} | {auroc} | {self.seconds:,} | {self.why} |"
         )
 
 
@@ -117,8 +119,9 @@ def section() -> str:
     """The section of the page, from what is kept."""
     rows = _load()
     table = [HEAD, "|---|---|--:|--:|--:|--:|--:|---|--:|---|", *(row.cells() for row in rows.values())]
-    broken = [f"`{name}`" for name, row in rows.items() if LANGUAGE_MODEL not in MODELS[name] and row.failed]
-    adapters = f"Of the adapters, {listed(broken) if broken else 'none'} failed on a trace."
+    broken = [f"`{name}` ({rows[name].failed} of {rows[name].traces})" for name in ADAPTERS if rows[name].failed]
+    adapters = f"Of the adapters, {listed(broken) if broken else 'none'} failed on traces."
+    adapters += " `selfcheck_judge` has no row, as these traces have no alternatives."
     if waiting := [f"`{name}`" for name in MODELS if name not in rows]:
         adapters += f" Not measured yet, as their replies are long: {listed(waiting)}."
     return "\n\n".join([f"## {TITLE}", TEXT.format(model=LANGUAGE_MODEL, data=SET).strip(), "\n".join(table), adapters])

@@ -40,6 +40,7 @@ HOLDS = {
     "log-probabilities of tokens": ("tokens",),
     "a schema of the answer": ("schema",),
 }
+ALONE = {"schema": "on the JSON-Schema conformance suite alone"}
 SETS = 2  # on how many a gain must be shown
 
 RULE = """\
@@ -52,7 +53,8 @@ fitted with each of {folds} folds left out in turn, {repeats} times over. A dete
 better or adds on at least {sets} sets, **sometimes worth it** on one, and **adds nothing** where it was compared and
 did neither. Where too few labels have a score of `{base}` as well, a detector is **worth running** if the interval of
 its AUROC lies above .5. Where a detector is shown to recognise the answering model and not the error, nothing that it
-does counts as a gain. The Detect page says the same words, unless a store's own labels say otherwise. These are many
+does counts as a gain. Within a verdict, those come first that are better or add on most sets, less those on which they
+are worse. The Detect page says the same words, unless a store's own labels say otherwise. These are many
 comparisons, each at 95% by itself: one of forty says too much by chance.
 """
 
@@ -129,22 +131,28 @@ def top(sections: Mapping[str, str]) -> str:
     results = _results(sections)
     verdicts = {name: _verdict(of_sets) for name, of_sets in results.items() if name != BASE}
     rule = RULE.format(base=BASE, enough=ENOUGH, folds=FOLDS, repeats=REPEATS, sets=SETS)
-    groups = [
-        ("Worth running without a model", [BASE, *_those(verdicts, "worth", model=False)]),
-        ("Sometimes worth it without a model", _those(verdicts, "sometimes", model=False)),
-        ("Without a model, these add nothing beyond word overlap", _those(verdicts, "nothing", model=False)),
-        ("Worth running with the packaged embedding model", _those(verdicts, "worth", model=True)),
-        ("Sometimes worth it with it", _those(verdicts, "sometimes", model=True)),
-        ("With it, these add nothing beyond word overlap", _those(verdicts, "nothing", model=True)),
-        ("Not compared on every set yet, so nothing is said", _those(verdicts, "unknown")),
+    groups: list[tuple[str, str, bool | None]] = [
+        ("Worth running without a model", "worth", False),
+        ("Sometimes worth it without a model", "sometimes", False),
+        ("Without a model, these add nothing beyond word overlap", "nothing", False),
+        ("Worth running with the packaged embedding model", "worth", True),
+        ("Sometimes worth it with it", "sometimes", True),
+        ("With it, these add nothing beyond word overlap", "nothing", True),
+        ("Not compared on every set yet, so nothing is said", "unknown", None),
     ]
-    lines = [f"- **{title}:** {names([f'`{name}`' for name in members])}." for title, members in groups if members]
+    lines = []
+    for title, wanted, model in groups:
+        members = [name + _only_on(name, results) for name in _those(verdicts, results, wanted, model=model)]
+        if wanted == "worth" and not model:
+            members = [f"`{BASE}` (the baseline itself)", *members]
+        if members:
+            lines.append(f"- **{title}:** {names(members)}.")
     return "\n\n".join([rule.rstrip(), "\n".join(lines), _by_fields(verdicts), _table(results, verdicts)])
 
 
 def measured(sections: Mapping[str, str]) -> dict[str, dict[str, object]]:
-    """Each detector's worth, on how many data sets it was compared, on how many of these with chance alone, and on how
-    many it gained: what the Detect page reads."""
+    """Each detector's worth, on how many data sets it was compared, on how many of these with chance alone, on how many
+    it gained, and its lead: what the Detect page reads."""
     results = _results(sections)
     areas = [ranks[BASE] for ranks in map(_ranks, sections.values()) if BASE in ranks]
     rows: dict[str, dict[str, object]] = {
@@ -153,6 +161,7 @@ def measured(sections: Mapping[str, str]) -> dict[str, dict[str, object]]:
             "gains": sum(side > 0 for side in areas),
             "sets": len(areas),
             "by_chance": len(areas),
+            "lead": sum(areas),
         }
     }
     for name in sorted({*results} - {BASE}):
@@ -162,6 +171,7 @@ def measured(sections: Mapping[str, str]) -> dict[str, dict[str, object]]:
             "gains": sum(max(each.better or 0, each.adds or 0, each.ranks or 0) > 0 for each in of_sets),
             "sets": sum(each.better is not None or each.ranks is not None for each in of_sets),
             "by_chance": sum(each.better is None and each.ranks is not None for each in of_sets),
+            "lead": _lead(of_sets),
         }
     return rows
 
@@ -190,12 +200,29 @@ def _by_fields(verdicts: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _those(verdicts: Mapping[str, str], wanted: str, *, model: bool | None = None) -> list[str]:
-    return sorted(
+def _those(
+    verdicts: Mapping[str, str], results: Mapping[str, Sequence[SetResult]], wanted: str, *, model: bool | None
+) -> list[str]:
+    """The detectors of a verdict, each as code, the largest lead first."""
+    members = [
         name
         for name, verdict in verdicts.items()
         if verdict == wanted and (model is None or bool(registry.make(name, {}).revision()) == model)
-    )
+    ]
+    return [f"`{name}`" for name in sorted(members, key=lambda name: (-_lead(results[name]), name))]
+
+
+def _lead(results: Sequence[SetResult]) -> int:
+    """On how many sets a detector is better, plus on how many it adds, less on how many it is worse; where word overlap
+    could not score, chance is what it is held to."""
+    held_to = [result.ranks if result.better is None else result.better for result in results]
+    return sum(side or 0 for side in held_to) + sum((result.adds or 0) > 0 for result in results)
+
+
+def _only_on(name: str, results: Mapping[str, Sequence[SetResult]]) -> str:
+    """Say on which one set alone a detector was measured, where that tests something else than answers to questions."""
+    compared = [result for result in results[name.strip("`")] if result.better is not None or result.ranks is not None]
+    return f" ({ALONE[name.strip('`')]})" if len(compared) == 1 and name.strip("`") in ALONE else ""
 
 
 def _verdict(results: Sequence[SetResult]) -> str:
@@ -213,7 +240,8 @@ def _table(results: Mapping[str, Sequence[SetResult]], verdicts: Mapping[str, st
     words = {verdict: WORDS[worth] for verdict, worth in WORTH.items()}
     rows = ["| detector | sets compared | better | worse | adds | without word overlap, above chance | |"]
     rows.append("|---|--:|--:|--:|--:|--:|---|")
-    for name in sorted(verdicts, key=lambda name: (list(words).index(verdicts[name]), name)):
+    order = list(words)
+    for name in sorted(verdicts, key=lambda name: (order.index(verdicts[name]), -_lead(results[name]), name)):
         compared = [result for result in results[name] if result.better is not None]
         alone = [result for result in results[name] if result.better is None and result.ranks is not None]
         better, adds = Counter(result.better for result in compared), Counter(result.adds for result in compared)

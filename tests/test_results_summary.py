@@ -38,7 +38,11 @@ UP, DOWN, EITHER = "+.050 (+.010 to +.090)", "−.050 (−.090 to −.010)", "+.
 @pytest.mark.parametrize(
     ("first", "second", "verdict"),
     [
-        ((UP, EITHER), (EITHER, UP), "Worth running without a model:** `token_overlap` and `rouge_l`"),
+        (
+            (UP, EITHER),
+            (EITHER, UP),
+            "Worth running without a model:** `token_overlap` (the baseline itself) and `rouge_l`",
+        ),
         ((UP, UP), (DOWN, EITHER), "Sometimes worth it without a model:** `rouge_l`"),
         ((EITHER, EITHER), (DOWN, DOWN), "Without a model, these add nothing beyond word overlap:** `rouge_l`"),
     ],
@@ -46,6 +50,29 @@ UP, DOWN, EITHER = "+.050 (+.010 to +.090)", "−.050 (−.090 to −.010)", "+.
 def test_the_verdict_follows_from_the_intervals(first: tuple[str, str], second: tuple[str, str], verdict: str) -> None:
     sections = {"a": section(beside("rouge_l", *first)), "b": section(beside("rouge_l", *second))}
     assert f"**{verdict}." in summary.top(sections)
+
+
+def test_within_a_verdict_the_largest_lead_comes_first() -> None:
+    """Better and adding on two sets is a lead of 4; adding on two and worse on one is 1."""
+    rows = [beside("bleu", DOWN, UP), beside("bleu", EITHER, UP)], [beside("rouge_l", UP, UP)] * 2
+    sections = {
+        at: "\n".join([MADE, RANKS, summary.HEAD, summary.COLUMNS, first, second])
+        for at, first, second in zip("ab", *rows, strict=True)
+    }
+    text = summary.top(sections)
+    assert "`token_overlap` (the baseline itself), `rouge_l` and `bleu`." in text
+    assert text.index("| rouge_l | 2 |") < text.index("| bleu | 2 |")
+    assert {name: row["lead"] for name, row in summary.measured(sections).items()} == {
+        "token_overlap": 2,
+        "rouge_l": 4,
+        "bleu": 1,
+    }
+
+
+def test_the_table_of_adapters_does_not_flatter_them() -> None:
+    text = plumbing.section()
+    assert "`judge_template` (12 of 12) failed on traces" in text
+    assert "a ModernBERT of random weights | 24 | 24 | 0 | 0 | 100% | not shown: random weights |" in text
 
 
 def test_nothing_is_said_where_a_comparison_is_owed() -> None:
@@ -109,6 +136,7 @@ def test_what_ranks_only_models_is_no_gain() -> None:
         "gains": 2,
         "sets": 2,
         "by_chance": 0,
+        "lead": 4,
     }
     sections = {"a": rows.replace(summary.HEAD, only + summary.HEAD), "b": rows}
     assert summary.measured(sections)["rouge_l"]["worth"] == "sometimes"

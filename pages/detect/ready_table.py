@@ -84,6 +84,8 @@ def show(store: Store, rows: Sequence[Readiness], run: Run | None = None) -> Non
         st.button("All", type="tertiary", disabled=run is not None, on_click=tick, args=(names, True))
         st.button("None", type="tertiary", disabled=run is not None, on_click=tick, args=(names, False))
     shown: Worth | None = None
+    if ready(rows):
+        st.caption(worth_sentences.ORDER)
     if able := ready(rows):
         ticked = {row.detector.name for row in chosen(rows)}
         going = {spec["name"] for spec in run.detectors} if run else set()

@@ -21,6 +21,12 @@ MEANS = {  # the public data was compared with token overlap alone, not with len
 }
 
 
+ORDER = (
+    "Under each heading, what your labels measured comes first, by AUROC over the strongest baseline; the rest by the "
+    "public data sets on which it is better or adds, less those on which it is worse."
+)
+
+
 def heading(worth: Worth) -> str:
     """Name a rank: "Worth running"."""
     words = WORDS[worth]

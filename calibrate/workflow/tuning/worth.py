@@ -42,7 +42,8 @@ class Worth(StrEnum):
 class Measured:
     """A detector's worth. By the store's own labels: `over` is the difference of AUROC to its strongest `baseline` on
     `n` labels. By the packaged results: it gained on `gains` of the `sets` that measured it, over token overlap,
-    or on `by_chance` of them over chance, where token overlap had no score or is the detector itself."""
+    or on `by_chance` of them over chance, where token overlap had no score or is the detector itself; `lead` counts the
+    sets on which it is better, plus those on which it adds, less those on which it is worse."""
 
     worth: Worth = Worth.UNMEASURED
     over: Interval | None = None
@@ -51,6 +52,7 @@ class Measured:
     gains: int = 0
     sets: int = 0
     by_chance: int = 0
+    lead: int = 0
 
 
 @cache
@@ -62,7 +64,9 @@ def packaged() -> Mapping[str, Measured]:
 
 def read_packaged(row: Mapping[str, Any]) -> Measured:
     """The worth that a row of the packaged results states."""
-    return Measured(Worth(row["worth"]), gains=row["gains"], sets=row["sets"], by_chance=row["by_chance"])
+    return Measured(
+        Worth(row["worth"]), gains=row["gains"], sets=row["sets"], by_chance=row["by_chance"], lead=row["lead"]
+    )
 
 
 def measure_worth(store: Store) -> Mapping[str, Measured]:
@@ -75,11 +79,17 @@ def measure_worth(store: Store) -> Mapping[str, Measured]:
 
 
 def ranked(names: Iterable[str], measured: Mapping[str, Measured]) -> dict[Worth, list[str]]:
-    """Put detectors under their worth, the best first, each in the order given."""
+    """Put detectors under their worth, the best first. Under each, those measured on the store's own labels come first,
+    by their difference of AUROC, then the others by their lead in the packaged results; equals in the order given."""
     ranks: dict[Worth, list[str]] = {worth: [] for worth in Worth}
-    for name in names:
+    for name in sorted(names, key=lambda name: _order(measured.get(name, Measured()))):
         ranks[measured.get(name, Measured()).worth].append(name)
     return {worth: members for worth, members in ranks.items() if members}
+
+
+def _order(measured: Measured) -> tuple[bool, float]:
+    over = measured.over.value if measured.over is not None else None
+    return (True, -measured.lead) if over is None else (False, -over)
 
 
 def _measure_here(store: Store, data: ScoreMatrix) -> dict[str, Measured]:

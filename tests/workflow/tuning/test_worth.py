@@ -6,6 +6,7 @@ import numpy as np
 
 from calibrate import registry
 from calibrate.report.sentences import worth as sentences
+from calibrate.types import Interval
 from calibrate.workflow.tuning.worth import Measured, Worth, measure_worth, packaged, ranked
 from db import Store
 from tests.workflow.making import ABOVE, DETECTOR, fill, give_scores
@@ -31,6 +32,17 @@ def test_own_labels_come_before_the_packaged_results(store: Store) -> None:
     assert measured[ABOVE].worth == Worth.NOTHING
     assert measured["rouge_l"] == packaged()["rouge_l"]
     assert list(ranked([ABOVE, "nli", DETECTOR], measured)) == [Worth.RUN, Worth.UNMEASURED, Worth.NOTHING]
+
+
+def test_under_a_heading_the_best_come_first() -> None:
+    def own(value: float) -> Measured:
+        return Measured(Worth.RUN, over=Interval(value, value - 0.1, value + 0.1))
+
+    measured = {
+        "a": Measured(Worth.RUN, lead=1), "b": own(0.1), "c": Measured(Worth.RUN, lead=3), "d": own(0.2),
+        "e": Measured(Worth.NOTHING, lead=-2), "f": Measured(Worth.NOTHING),
+    }  # fmt: skip
+    assert ranked("abcdef", measured) == {Worth.RUN: ["d", "b", "c", "a"], Worth.NOTHING: ["f", "e"]}
 
 
 def test_a_detector_that_only_tells_models_apart_adds_nothing(store: Store) -> None:

@@ -96,12 +96,12 @@ class PulledModel(PulledDocument):
 
 
 def run(args: Namespace) -> Answer:
-    if args.name is not None and args.action != "pull":
+    if args.name is not None and args.action not in ("pull", "catalogue"):
         raise BadInput(f"`models {args.action}` takes no name; it is about all models")
     if args.action == "verify":
         return _verify()
     if args.action == "catalogue":
-        return _catalogue()
+        return _catalogue() if args.name is None else _catalogue_entry(args.name)
     return _list() if args.action == "list" else _pull(args.name)
 
 
@@ -129,39 +129,54 @@ def _list() -> Answer:
     return Answer(ModelsDocument(models), "\n".join(lines))
 
 
+def _document(model: catalogue.CatalogueEntry) -> CatalogueDocument:
+    return CatalogueDocument(
+        name=model.name,
+        adapter=model.adapter,
+        hub=model.hub,
+        revision=model.revision,
+        pinned=model.is_pinned,
+        licence=model.licence,
+        commercial=model.commercial,
+        parameters=model.parameters * 1_000_000,
+        window=model.window,
+        labels=model.labels,
+        template=model.template,
+        threshold=model.threshold,
+        metric=model.metric,
+        published=model.published,
+        source=model.source,
+        directory=model.directory(),
+        how=sentences.how_to_get(model),
+    )
+
+
 def _catalogue() -> Answer:
-    models = [
-        CatalogueDocument(
-            name=model.name,
-            adapter=model.adapter,
-            hub=model.hub,
-            revision=model.revision,
-            pinned=model.is_pinned,
-            licence=model.licence,
-            commercial=model.commercial,
-            parameters=model.parameters * 1_000_000,
-            window=model.window,
-            labels=model.labels,
-            template=model.template,
-            threshold=model.threshold,
-            metric=model.metric,
-            published=model.published,
-            source=model.source,
-            directory=model.directory(),
-            how=sentences.how_to_get(model),
-        )
-        for model in catalogue.entries()
-    ]
-    rows = [("name", "detector", "size", "licence", "published, not measured here", "here")]
-    rows += [
-        (model.name, model.adapter, sentences.size(model), sentences.licence(model), sentences.published(model),
-         "yes" if model.directory() else "")
-        for model in catalogue.entries()
-    ]  # fmt: skip
-    lines = [table(rows, right=(2,)), *(f"{adapter}: {how}" for adapter, how in sentences.WAYS.items())]
-    if not any(model.pinned for model in models):
+    models = catalogue.entries()
+    lines = []
+    for metric, members in sentences.by_metric(models).items():
+        rows = [("name", "detector", "size", "window", "flags", "licence", "published", "here")]
+        rows += [
+            (model.name, model.adapter, f"{numbers.count(model.parameters)} M", numbers.count(model.window),
+             sentences.threshold(model), sentences.licence(model), sentences.published(model),
+             "yes" if model.directory() else "")
+            for model in members
+        ]  # fmt: skip
+        lines += [metric, table(rows, right=(2, 3, 6)), ""]
+    lines.append("figures are in percent, as published, not measured here; those of two metrics are not to be compared")
+    lines.append("`models catalogue NAME` shows hub id, revision, layout, labels and source of one")
+    lines += sentences.ways()
+    if not any(model.is_pinned for model in models):
         lines.append("none is pinned to a commit: `pull` fetches what a model's owners published last")
-    return Answer(CatalogueListDocument(models), "\n".join(lines))
+    return Answer(CatalogueListDocument([_document(model) for model in models]), "\n".join(lines))
+
+
+def _catalogue_entry(name: str) -> Answer:
+    if (model := catalogue.entry(name)) is None:
+        offered = ", ".join(each.name for each in catalogue.entries())
+        raise BadInput(f"no model {name!r} in the catalogue; there are: {offered}")
+    rows = [("name", model.name), *sentences.details(model).items(), ("here", str(model.directory() or "no"))]
+    return Answer(CatalogueListDocument([_document(model)]), table(rows))
 
 
 def _describe_onnx(model: ModelDocument) -> str:

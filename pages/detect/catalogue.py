@@ -17,13 +17,13 @@ from pages.components import run_view
 from pages.components.text import plain, spoken
 
 STYLE = """<style>
-[class*=st-key-catalogue-row-] {display: grid; grid-template-columns: minmax(11rem, 1.1fr) minmax(12rem, 1.6fr) 7rem;
+[class*=st-key-catalogue-row-] {display: grid; grid-template-columns: minmax(14rem, 1.6fr) minmax(5rem, 1fr) 7rem;
   align-items: start; column-gap: 1rem; row-gap: .1rem; border-top: 1px solid rgba(138,143,152,.22); padding: .4rem 0}
 [class*=st-key-catalogue-row-] > * {min-width: 0; width: auto !important}
 [class*=st-key-catalogue-row-] :is([data-testid=stMarkdownContainer], [data-testid=stCaptionContainer]) {
   margin-bottom: 0 !important}
 [class*=st-key-catalogue-row-] p {margin: 0; font-size: .875rem}
-[class*=st-key-catalogue-row-] > :nth-child(4) {grid-column: 1 / -1}
+[class*=st-key-catalogue-row-] > :nth-child(n+4) {grid-column: 1 / -1}
 @media (max-width: 900px) {
 [class*=st-key-catalogue-row-] {grid-template-columns: 1fr}
 }
@@ -33,13 +33,16 @@ STYLE = """<style>
 def show(store: Store, scope: Mapping[str, Any]) -> None:
     """List the models below what needs setup, folded: most teams add one of them once."""
     models = entries()
-    ready = [model for model in models if model.directory()]
-    with st.expander(sentences.heading(len(models), len(ready)), icon=":material/library_add:"):
+    here = {model.name for model in models if model.directory()}
+    with st.expander(sentences.heading(len(models), len(here)), icon=":material/library_add:"):
         st.html(STYLE)
         st.caption(sentences.NOTE)
-        with st.container(gap=None):
-            for model in [*ready, *(model for model in models if model not in ready)]:
-                _row(store, model, scope)
+        st.caption("  \n".join(f"{way}." for way in sentences.ways()))
+        for metric, members in sentences.by_metric(models).items():
+            st.markdown(f"**{plain(metric)}** &ensp; :gray[published, in percent]")
+            with st.container(gap=None):
+                for model in sorted(members, key=lambda model: model.name not in here):
+                    _row(store, model, scope)
 
 
 def _row(store: Store, model: CatalogueEntry, scope: Mapping[str, Any]) -> None:
@@ -59,8 +62,10 @@ def _row(store: Store, model: CatalogueEntry, scope: Mapping[str, Any]) -> None:
             )
         else:
             st.markdown(f":gray[{sentences.whereabouts(model, here=directory is not None)}]")
-        way = spoken(setup(why), 400) if directory and why else sentences.way(model)
-        st.caption(f"{plain(sentences.licence(model), 200)}. {way}")
+        about = "  \n".join(f"{name}: {plain(value, 300)}" for name, value in sentences.details(model).items())
+        st.caption(plain(sentences.line(model), 300), help=about)
+        if directory and why:
+            st.caption(spoken(setup(why), 400))
 
 
 def _detector(model: CatalogueEntry) -> Detector:

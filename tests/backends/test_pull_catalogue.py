@@ -102,6 +102,25 @@ def test_a_model_that_is_served_is_not_fetched(capsys: pytest.CaptureFixture[str
 def test_the_catalogue_lists_figures_licences_and_ways(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "catalogue"]) == 0
     text = capsys.readouterr().out
-    assert "79.22 (RAGTruth, F1 of answers)" in text
-    assert "CC BY-NC 4.0 (NC: no commercial use)" in text
-    assert "none is pinned to a commit" in text
+    first, second, third, rest = text.split("\n\n", 3)
+    assert "RAGTruth, F1 of answers" in first.splitlines()[0]
+    assert "79.22" in first
+    assert "LLM-AggreFact, balanced accuracy" in second.splitlines()[0]
+    assert "HaluBench, accuracy" in third.splitlines()[0]
+    assert "4,096" in first
+    assert "≤ 0.5" in second, "supported answers score high"
+    assert "CC BY-NC 4.0 (NC: no commercial use)" in second
+    assert rest.count("python -m calibrate models pull NAME") == 1
+    assert "none is pinned to a commit" in rest
+
+
+def test_one_model_of_the_catalogue_is_shown_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    model = listed("minicheck-deberta-large")
+    assert model is not None
+    assert main(["models", "catalogue", model.name]) == 0
+    text = capsys.readouterr().out
+    for known in (model.hub, model.source, model.labels, model.licence, "2,048 tokens", "main, not pinned", "≤ 0.5"):
+        assert known in text
+    assert "python -m calibrate models pull minicheck-deberta-large" in text
+    assert main(["models", "catalogue", "no-such"]) == 2
+    assert "no model 'no-such' in the catalogue" in capsys.readouterr().err

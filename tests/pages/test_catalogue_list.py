@@ -31,7 +31,13 @@ def test_every_model_is_listed_with_licence_figure_and_way(listed: AppTest) -> N
     assert not listed.button
     text = " ".join(part.value for part in [*listed.markdown, *listed.caption]).replace("\\", "")  # escapes
     assert all(model.licence in text for model in entries())
-    assert "82.9 (HaluBench, accuracy)" in text
+    assert "HaluBench, accuracy" in text
+    assert all(model.hub in text for model in entries())
+    assert "reads 4,096 tokens · flags ≥ 0.5 · MIT" in text
+    assert text.count("models pull NAME") == 1
+    helps = " ".join(part.help for part in listed.caption if part.help).replace("\\", "")
+    assert "labels: 0=unsupported, 1=supported" in helps
+    assert "revision: main, not pinned" in helps
     assert text.count("NC: no commercial use") == 2
 
 

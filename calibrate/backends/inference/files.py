@@ -21,8 +21,8 @@ _OFFSET_POSITIONS = frozenset(("camembert", "data2vec-text", "longformer", "mpne
 def weights(folder: Path) -> list[Path]:
     """List the files with the model's weights: safetensors if there are any, else ONNX."""
     for pattern in ("*.safetensors", "model.onnx*", "onnx/model.onnx*"):
-        if found := sorted(folder.glob(pattern)):
-            return found
+        if paths := sorted(folder.glob(pattern)):
+            return paths
     return []
 
 

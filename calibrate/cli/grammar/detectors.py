@@ -21,12 +21,12 @@ def add(verbs: Verbs) -> None:
         nargs="?",
         default="list",
         choices=("list", "catalogue", "pull", "verify"),
-        help="list (default); catalogue: groundedness models that can be added, with licence and published figure; "
+        help="list (default); catalogue: groundedness models that can be added, or all of one; "
         "pull NAME from the hub; verify: read the files and compare their digests",
     )
     verb.add_argument(
         "name", nargs="?", metavar="NAME",
-        help="pull: nli, embedder, a name of the catalogue, or a hub id like organisation/name",
+        help="pull: nli, embedder, a name of the catalogue, or a hub id like organisation/name; catalogue: one of it",
     )  # fmt: skip
 
     verb = add_verb(verbs, "detect", "score traces with detectors, except those that have a score already")

@@ -75,7 +75,7 @@ def cost(row: Readiness) -> str:
 
 
 def standing(row: Readiness) -> str:
-    """Say how far its scores are: "no scores yet", "412 of 540 scored, 128 to go"."""
+    """Say how far its scores are: "no scores yet", "412 of 540 scored, 128 to go, with model lettucedetect-base"."""
     if row.standing == Standing.NEVER:
         return "no scores yet"
     if row.standing == Standing.CHANGED:
@@ -86,6 +86,7 @@ def standing(row: Readiness) -> str:
     parts = [f"{count(covered.scored)} of {count(covered.total)} scored"]
     parts += [f"{count(covered.waiting)} to go"] if covered.waiting else []
     parts += [f"{count(covered.failed)} failed"] if covered.failed else []
+    parts += [f"with {name} {one_line(str(value), 60)}" for name, value in row.settings.items()]
     return ", ".join(parts)
 
 

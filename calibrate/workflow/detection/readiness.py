@@ -12,6 +12,7 @@ from typing import Any
 from calibrate import registry
 from calibrate.detectors.base import Detector
 from calibrate.detectors.shared.external import is_external
+from calibrate.errors import TouchstoneError
 from calibrate.runtime.planning import revision_of
 from calibrate.workflow.detection import detectors as step
 from calibrate.workflow.detection.detectors import Coverage, Plan
@@ -50,7 +51,8 @@ class Readiness:
     `able` of them it may score: they have every field that it reads, and as far as it was run it neither abstained nor
     met a refusal. `lacks` counts, by field, the traces without it. `how` says how to set it up. `silent` is why it
     scored nothing although it was run on all. `failure` is that of its newest run, where it failed on every trace;
-    `run` has the number of that run.
+    `run` has the number of that run. `settings` are those parameters of `detector` that differ from the usual ones,
+    where it cannot run with these and has scores with others.
     """
 
     detector: Detector
@@ -65,6 +67,7 @@ class Readiness:
     silent: str | None = None
     failure: Failure | None = None
     run: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_due(self) -> bool:
@@ -99,6 +102,9 @@ def readiness(
     store: Store, scope: Mapping[str, Any], detectors: Sequence[Detector] | None = None
 ) -> tuple[Readiness, ...]:
     """Look at every detector, or at these with their parameters, in the order of their titles.
+
+    One that cannot run as it comes, for want of a model, and that has scores by a model that its parameters named, is
+    looked at with those parameters.
 
     Raises BadInput for an unknown sample.
     """
@@ -150,6 +156,7 @@ def by_field(rows: Sequence[Readiness]) -> dict[str, list[Readiness]]:
 
 
 def _look(store: Store, scope: Mapping[str, Any], detector: Detector, facts: _Facts) -> Readiness:
+    detector, settings = _as_scored(detector, facts)
     needs = detector.needs | getattr(type(detector), "also_needs", frozenset())
     complete = sum(n for present, n in facts.fields.items() if needs <= present)
     lacks = {need: sum(n for present, n in facts.fields.items() if need not in present) for need in sorted(needs)}
@@ -180,7 +187,25 @@ def _look(store: Store, scope: Mapping[str, Any], detector: Detector, facts: _Fa
         silent=silent,
         failure=failure[1] if failure else None,
         run=failure[0] if failure else None,
+        settings=settings,
     )
+
+
+def _as_scored(detector: Detector, facts: _Facts) -> tuple[Detector, Mapping[str, Any]]:
+    """The detector, or the one that its newest scores here are of, with what sets that apart."""
+    usual = registry.config_of(detector)
+    configs = facts.configs.get(detector.name, [])
+    scored = [config for config in configs if any(key[0] == "scored" for key in facts.tallies[config.id].counts)]
+    if not scored or detector.unavailable() is None or registry.config_of(registry.make(detector.name)) != usual:
+        return detector, {}
+    for config in sorted(scored, key=lambda config: facts.tallies[config.id].last, reverse=True):
+        try:
+            other = registry.make(config.name, config.params)
+        except TouchstoneError:  # a parameter that this version lacks
+            continue
+        if other.unavailable() is None:
+            return other, {name: value for name, value in config.params.items() if usual.get(name) != value}
+    return detector, {}
 
 
 def _find_config(detector: Detector, configs: Sequence[Config]) -> Config | None:

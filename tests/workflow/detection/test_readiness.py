@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from calibrate.workflow.detection.readiness import Group, Readiness, Standing, b
 from calibrate.workflow.detection.usable import usable
 from calibrate.workspace import Workspace, using
 from db import Store
+from tests.tiny_grounding import modernbert
 from tests.workflow.making import NOW
 
 NEEDS = ("answer", "question", "retrieved", "sources", "context", "tokens", "alternatives", "schema")
@@ -267,3 +269,23 @@ def test_the_command_prints_what_the_page_shows(store: Store, capsys: pytest.Cap
     assert "- log-probabilities of tokens: on 0 of 5 traces. Ask the model for `logprobs`" in text
     assert text.count("No chat endpoint is set") == 1
     assert store.runs.recent() == []
+
+
+def test_a_model_that_a_parameter_named_counts_as_ready(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No variable names a model, and traces are scored by one all the same: the row is that of these scores."""
+    monkeypatch.delenv("TOUCHSTONE_SPANS_MODEL", raising=False)
+    put(store, [Trace(f"t{n}", answer=f"Two years {n}.", sources=(Source("1", "Two."),)) for n in range(3)])
+    assert the(store, "grounded_spans").group == Group.SETUP
+    folder = modernbert(tmp_path / "model", task="token")
+    detect.work(store, run_id=detect.queue(store, ["grounded_spans"], EVERYTHING, params={"model": str(folder)}).id)
+    row = the(store, "grounded_spans")
+    assert (row.group, row.standing, row.coverage.scored) == (Group.READY, Standing.DONE, 3)
+    assert row.settings == {"model": str(folder)}
+    assert sentences.standing(row).startswith("3 of 3 scored, with model ")
+    assert registry.config_of(row.detector)["model"] == str(folder)
+    (asked,) = readiness(store, EVERYTHING, [registry.make("grounded_spans", {"window": 256})])
+    assert asked.group == Group.SETUP, "settings that somebody chose stay"
+    (folder / "model.safetensors").unlink()
+    assert the(store, "grounded_spans").group == Group.SETUP

@@ -20,12 +20,14 @@ from db.tables.mapping import batches
 
 @dataclass(frozen=True, slots=True)
 class TeamFile:
-    """One saved version of a file; `text` None means that ours counts again."""
+    """One saved version of a file; `text` None means that ours counts again. `reason` is why it was saved, where
+    somebody had to say it."""
 
     name: str
     text: str | None
     saved_by: str
     saved_at: datetime
+    reason: str | None = None
 
 
 class Files(Aggregate):
@@ -37,15 +39,17 @@ class Files(Aggregate):
 
     def history(self, name: str) -> list[TeamFile]:
         """Newest first."""
-        columns = (TeamFileRow.name, TeamFileRow.text, TeamFileRow.saved_by, TeamFileRow.saved_at)
+        columns = [column for column in table(TeamFileRow).c if column.name != "id"]
         return self._records(TeamFile, select(*columns).where(TeamFileRow.name == name).order_by(TeamFileRow.id.desc()))
 
-    def save(self, name: str, text: str | None, *, by: str, now: datetime) -> None:
+    def save(self, name: str, text: str | None, *, reason: str | None = None, by: str, now: datetime) -> None:
         newest = select(TeamFileRow.text).where(TeamFileRow.name == name).order_by(TeamFileRow.id.desc()).limit(1)
         with self._writing() as connection:
             before = connection.scalar(newest)
-            connection.execute(insert(TeamFileRow).values(name=name, text=text, saved_by=by, saved_at=now))
-            audit(connection, "file changed", name, by=by, before={"text": before}, after={"text": text})
+            row = {"name": name, "text": text, "saved_by": by, "saved_at": now, "reason": reason}
+            connection.execute(insert(TeamFileRow).values(row))
+            after = {"text": text} | ({"reason": reason} if reason else {})
+            audit(connection, "file changed", name, by=by, before={"text": before}, after=after)
 
 
 class Baselines(Aggregate):

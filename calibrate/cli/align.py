@@ -36,8 +36,11 @@ class ExampleDocument:
 
 @dataclass(frozen=True, slots=True)
 class ProposalDocument:
-    """A prompt made from labels. Saving it sets `set_aside` labels aside, of which `newly` count until then; `compared`
-    says whether it ever was with the one in use."""
+    """A prompt made from labels. Saving it sets `set_aside` labels aside, of which `newly` count until then.
+
+    `compared` says whether it ever was with the one in use, and `verdict` what that showed: better, worse or open.
+    `in_use`: it is the judge's already, or what was compared last is. `reason` is why it was saved without a gain.
+    """
 
     detector: str
     file: str
@@ -51,6 +54,9 @@ class ProposalDocument:
     too_long: int
     saved: bool
     compared: bool
+    verdict: str | None
+    in_use: bool
+    reason: str
     text: str
 
 
@@ -103,8 +109,12 @@ class DifferenceDocument:
 
 @dataclass(frozen=True, slots=True)
 class DifferencesDocument:
+    """`scored_with` is the version of the prompt that the scores are of, `in_use` that of the judge's prompt now."""
+
     labels: int
     wrong: int
+    scored_with: str | None
+    in_use: str | None
     differences: Sequence[DifferenceDocument]
 
 
@@ -114,6 +124,8 @@ def run(args: Namespace) -> Answer:
             raise BadInput(f"--{option} is for {action}, not for {args.action}")
     if args.estimate and args.action != "compare":
         raise BadInput(f"--estimate is for compare, not for {args.action}")
+    if args.reason and args.action != "save":
+        raise BadInput(f"--reason is for save, not for {args.action}")
     if args.recall is not None and not 0 < args.recall <= 1:
         raise BadInput(f"--recall {args.recall:g} is no recall: give a share above 0 and up to 1, like 0.6")
     if args.budget is not None and not args.budget >= 0:
@@ -127,39 +139,53 @@ def run(args: Namespace) -> Answer:
 def _propose(store: Store, args: Namespace) -> Answer:
     judge = load_judge(store, args.detector, sample=args.sample)
     proposed = proposal.propose(store, judge, examples=args.examples)
-    saved = args.action == "save" and saving.save(store, proposed, by=user(), now=now())
-    compared = comparison.was_compared(store, proposed)
+    standing = saving.find_standing(store, proposed)
+    reason = args.reason.strip()
+    is_answered = standing.in_use or (standing.answered and not standing.gains and not reason)
+    asked = args.action == "save"
+    saved = asked and not is_answered and bool(standing.gains or reason)
+    if saved:
+        saving.save(store, proposed, reason=reason, by=user(), now=now())
     document = ProposalDocument(
         proposed.detector, proposed.file, proposed.before, proposed.after, proposed.guide.version,
         [ExampleDocument(each.trace_id, each.gold, each.off) for each in proposed.examples],
-        len(proposed.pool), proposed.newly, proposed.labels, proposed.too_long, saved, compared, proposed.text,
+        len(proposed.pool), proposed.newly, proposed.labels, proposed.too_long, saved, standing.compared is not None,
+        None if standing.compared is None else str(standing.compared.gain.verdict), is_answered,
+        reason if saved else "",
+        proposed.text,
     )  # fmt: skip
+    if asked and is_answered:
+        said = sentences.stands if standing.in_use else sentences.answered
+        return Answer(document, f"nothing to save: {said(proposed, standing)}")
     lines = [f"{proposed.file}: {sentences.holds(proposed)}"]
     if examples := proposed.examples:
         rows = [(one_line(each.trace_id, 60), each.gold, _off(each.off)) for each in examples]
         lines += [table([("example", "people say", "the judge is off by"), *rows], right=(2,))]
     lines += filter(None, [sentences.too_long(proposed)])
-    if args.action == "save":
-        state = f"saved as version {proposed.after}, in place of {proposed.before}" if saved else "it is in use already"
-        lines += [
-            state,
-            *([sentences.costs_labels(proposed, saved=True)] if saved else []),
-            *([] if compared else [sentences.never_compared(proposed)]),
+    if asked:
+        lines += [sentences.stands(proposed, standing), *_saved_or_not(proposed, saved, args.examples)]
+        return Answer(document, "\n".join(lines), exit_code=0 if saved else 2)
+    lines += [sentences.costs_labels(proposed)]
+    if args.out is not None:
+        try:
+            Path(args.out).write_text(proposed.text, encoding="utf-8")
+        except OSError as error:
+            raise BadInput(f"--out {args.out}: {error.strerror or error}; name a file that can be written") from None
+        lines += [f"the prompt is in {args.out}"]
+    else:
+        lines += ["", visible(proposed.text)]
+    return Answer(document, "\n".join(lines))
+
+
+def _saved_or_not(proposed: proposal.Proposal, saved: bool, examples: int) -> list[str]:
+    if saved:
+        return [
+            f"saved as version {proposed.after}, in place of {proposed.before}",
+            sentences.costs_labels(proposed, saved=True),
             f"Score the labels anew under it: `detect {proposed.detector} --labelled`",
         ]
-    else:
-        lines += [sentences.costs_labels(proposed)]
-        if args.out is not None:
-            try:
-                Path(args.out).write_text(proposed.text, encoding="utf-8")
-            except OSError as error:
-                raise BadInput(
-                    f"--out {args.out}: {error.strerror or error}; name a file that can be written"
-                ) from None
-            lines += [f"the prompt is in {args.out}"]
-        else:
-            lines += ["", visible(proposed.text)]
-    return Answer(document, "\n".join(lines))
+    compare = f"align compare {proposed.detector} --examples {examples}"
+    return [f"not saved: to save it all the same, say why with --reason TEXT; `{compare}` measures what it gains"]
 
 
 def _off(off: float | None) -> str:
@@ -197,7 +223,8 @@ def _compare(store: Store, args: Namespace) -> Answer:
         gain.ranking.auroc, gain.precision.interval, gain.precision.recall, compared.released, compared.looks,
         compared.why,
     )  # fmt: skip
-    return Answer(result, "\n".join([sentences.verdict(compared), *sentences.figures(compared)]))
+    which = f"{compared.after} against {compared.before}, which is in use"
+    return Answer(result, "\n".join([which, sentences.verdict(compared), *sentences.figures(compared)]))
 
 
 def _differences(store: Store, args: Namespace) -> Answer:
@@ -205,6 +232,8 @@ def _differences(store: Store, args: Namespace) -> Answer:
     document = DifferencesDocument(
         both.labels,
         both.wrong,
+        both.scored_with,
+        both.in_use,
         [
             DifferenceDocument(
                 each.trace_id, each.score, [reason.text for reason in each.reasons], each.gold, each.kinds, each.note,
@@ -222,4 +251,7 @@ def _differences(store: Store, args: Namespace) -> Answer:
         for each in both.differences
     ]  # fmt: skip
     head = ("trace", "score", "the judge says", "people say", "note")
-    return Answer(document, "\n".join([sentences.apart(both), table([head, *rows], right=(1,))]))
+    lines = [sentences.apart(both), table([head, *rows], right=(1,))]
+    if before := sentences.scored_before(both):
+        lines.insert(0, f"{before} Run `detect {args.detector} --labelled`.")
+    return Answer(document, "\n".join(lines))

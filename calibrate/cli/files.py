@@ -24,13 +24,15 @@ FORMS = {"list": "", "show": " NAME", "set": " NAME FILE", "reset": " NAME"}
 
 @dataclass(frozen=True)
 class FileDocument:
-    """A file of which `ours`, the text that comes with Touchstone, or the team's own text counts."""
+    """A file of which `ours`, the text that comes with Touchstone, or the team's own text counts. `reason` is why it
+    was saved, where somebody had to say it."""
 
     file: str
     version: str
     ours: bool
     saved_by: str | None
     saved_at: datetime | None
+    reason: str | None
     used_by: Sequence[str]
 
     @classmethod
@@ -42,6 +44,7 @@ class FileDocument:
             ours=file.ours,
             saved_by=saved.saved_by if saved else None,
             saved_at=saved.saved_at if saved else None,
+            reason=saved.reason if saved else None,
             used_by=file.used_by,
             **more,
         )

@@ -12,7 +12,8 @@ from db.tables.base import Base, Key
 
 
 class TeamFileRow(Base):
-    """Append-only: the latest version of a file counts; NULL means "ours again"."""
+    """Append-only: the latest version of a file counts; NULL means "ours again". `reason`: why it was saved although
+    nothing shows that it gains."""
 
     __tablename__ = "team_files"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -20,6 +21,7 @@ class TeamFileRow(Base):
     text: Mapped[str | None]
     saved_by: Mapped[str]
     saved_at: Mapped[datetime]
+    reason: Mapped[str | None]
 
 
 class BaselineRow(Base):

@@ -43,7 +43,7 @@ WRITTEN: Mapping[type[Base], tuple[str, ...]] = {
     EnsembleRow: ("document",),
     SampleRow: ("filter",),
     GuideRow: ("text", "kinds", "why"),
-    TeamFileRow: ("text",),
+    TeamFileRow: ("text", "reason"),
     AuditRow: ("before", "after"),
 }
 """The documents that hold words of people: why a threshold was saved, a note on a release, the labelling guide,

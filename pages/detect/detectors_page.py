@@ -60,15 +60,18 @@ with shell.page_frame("Detector", "What it measures, whether it can run here, an
             st.switch_page(shell.page("import"))
         st.stop()
     sample = at_hand.drawn(store)
-    scope = step.scope_at_hand(store, sample.name if sample else None)
+    sample_name = sample.name if sample else None
+    scope = step.scope_at_hand(store, sample_name)
     with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
         chosen = choose(store, scope)
         st.page_link(shell.page("detect"), label="All detectors", icon=":material/arrow_back:")
-    detector_detail.show(store, chosen, shell.now())
-    show_run(store, chosen, scope)
-    if (prompt := step.prompt_of(chosen.detector)) is not None:
-        with st.expander("Prompt", icon=":material/chat:"):
-            file_editor.edit(store, team_files.get(store, prompt), shell.now())
-    judge_and_people.show(store, chosen.detector.name, sample.name if sample else None)
-    detector_compare.show(store, chosen.detector.name, sample.name if sample else None)
+    if judge_and_people.is_open(chosen.detector.name):
+        judge_and_people.show(store, chosen.detector)
+    else:
+        detector_detail.show(store, chosen, shell.now())
+        show_run(store, chosen, scope)
+        if (prompt := step.prompt_of(chosen.detector)) is not None:
+            with st.expander("Prompt", icon=":material/chat:"):
+                file_editor.edit(store, team_files.get(store, prompt), shell.now())
+        detector_compare.show(store, chosen.detector.name, sample_name)
     file_editor.show_lists(store, shell.now())

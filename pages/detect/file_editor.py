@@ -62,7 +62,8 @@ def _who(file: step.File, now: datetime) -> str:
 def _history(file: step.File, now: datetime) -> Iterator[str]:
     for saved in file.history[:SHOWN]:
         version = "ours again" if saved.text is None else f"version {step.version_of(saved.text)}"
-        yield plain(f"{stamp(saved.saved_at)} UTC, {saved.saved_by}: {version}", 200)
+        why = f", because: {saved.reason}" if saved.reason else ""
+        yield plain(f"{stamp(saved.saved_at)} UTC, {saved.saved_by}: {version}{why}", 400)
     if len(file.history) > SHOWN:
         yield f"and {len(file.history) - SHOWN} before"
 

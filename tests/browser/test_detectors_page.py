@@ -216,24 +216,44 @@ def test_a_hostile_trace_stays_out_of_the_reasons(own: App, page: Any) -> None:
 
 
 def test_a_judge_stands_beside_people_and_its_prompt_is_made_from_labels(own: App, page: Any) -> None:
-    """The judge says NO to every answer: people call 16 of 24 clean. The saved prompt needs other scores."""
+    """The judge says NO to every answer: people call 16 of 24 clean. The saved prompt needs other scores, and nothing
+    shows that it gains: it takes a reason."""
     name = f"prompts/{JUDGE}.txt"
     detect.work(own.store, run_id=detect.queue(own.store, [JUDGE], {"sample": SAMPLE}).id)
     at(page, own, JUDGE)
     page.get_by_text("Judge and people", exact=True).click()
     page.get_by_text("On 16 of 24 labels the judge is on the other side than people.").wait_for()
-    page.get_by_text("img src=x onerror=alert(1)>").first.wait_for()
-    assert page.locator("img[src=x]").count() == 0
-    page.get_by_text("Propose a new one", exact=True).click()
-    page.get_by_text(f"python -m calibrate align compare {JUDGE} --sample {SAMPLE}").first.wait_for()
+    assert "view=people" in page.url
+    page.goto(page.url)
+    page.get_by_text("On 16 of 24 labels the judge is on the other side than people.").wait_for()
     settled(page)
-    press(page, "The prompt, and saving it")
+    card = page.locator("[class*=st-key-apart-]").first
+    for text in ("When does parcel 1 leave?", "Parcel 1 leaves at 1 o'clock.", "1, leaning to hallucinated", "Clean"):
+        card.get_by_text(text, exact=True).first.wait_for()
+    card.get_by_text("img src=x onerror=alert(1)> It is not in the context.").first.wait_for()
+    assert page.locator("img[src=x]").count() == 0
+    assert page.get_by_text("the endpoint gave no usable log-probabilities").count() == 1
+    card.get_by_text("The answer beside its 1 source").click()
+    card.get_by_text("Parcel 1 leaves the house at 1 o'clock.").wait_for()
+    assert "trace=t1" in (card.get_by_role("link", name="t1").get_attribute("href") or "")
+    assert page.get_by_role("link", name="Improve the guidelines").count() == 1
+
+    page.get_by_text(f"python -m calibrate align compare {JUDGE} --estimate").wait_for()
     page.get_by_text("out of calibration for good").wait_for()
-    press(page, "Save this prompt")
+    page.get_by_text("Save it all the same", exact=True).click()
+    press(page, "Save this prompt anyway")
+    page.get_by_text("nothing was saved").wait_for()
+    settled(page)
+    assert own.store.files.history(name) == []
+    write(page, page.get_by_label("Reason", exact=True), "we try it for a week")
+    press(page, "Save this prompt anyway")
     page.get_by_text("The prompt is saved.").wait_for()
     settled(page)
-    page.get_by_text("with another model, prompt or list than now").wait_for()
-    page.get_by_role("button", name="Run over 25 traces").wait_for()
+    page.get_by_text("has none yet").wait_for()
+    page.get_by_text("Saved because: we try it for a week").wait_for()
     (saved,) = own.store.prompt_examples.versions(name)
     assert (saved.saved_by, saved.set_aside) == ("tester", len(own.store.prompt_examples.set_aside()))
     assert "Parcel" in own.store.files.current()[name]
+    press(page, "Run over 25 traces")
+    page.get_by_text("has none yet").wait_for(state="detached")
+    page.get_by_text("of 24 labels the judge is on the other side").wait_for()

@@ -120,6 +120,9 @@ def add(verbs: Verbs) -> None:
     )
     verb.add_argument("--budget", type=float, metavar="USD", help="compare: stop asking a chat endpoint at this cost")
     verb.add_argument("--estimate", action="store_true", help="compare: say what it would ask and cost; send nothing")
+    verb.add_argument(
+        "--reason", default="", metavar="TEXT", help="save: why one that is not shown to judge better shall be saved"
+    )
     verb.add_argument("--limit", type=int, default=20, metavar="N", help="differences: how many (default 20)")
 
     verb = add_verb(verbs, "files", "show or replace the team's own prompts, lists of refusals and prices")

@@ -26,6 +26,7 @@ from calibrate.types import Evidence, Score, Trace, Usage
 BATCH = 256  # traces at once: enough to keep an endpoint busy while the first replies are read
 MAX_CHARACTERS = 400_000  # characters: about 100,000 tokens
 MAX_REPLY_SHOWN = 2_000  # characters of an unparsed reply that the evidence quotes
+BEFORE_PROMPT = "+prompt-"  # in a revision, before the version of the prompt
 _THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
 
 
@@ -63,7 +64,7 @@ class ChatDetector(ABC):
 
     def revision(self) -> str:
         """The endpoint's model and the version of the prompt."""
-        return f"{chat(self.model).revision()}+prompt-{version(self.prompt)}"
+        return f"{chat(self.model).revision()}{BEFORE_PROMPT}{version(self.prompt)}"
 
     def unavailable(self) -> str | None:
         """Say what is missing: the endpoint, or a place in the prompt file."""

@@ -8,6 +8,7 @@ from calibrate.sanitize import one_line
 from calibrate.stats.aligning.gain import Gained
 from calibrate.workflow.aligning.comparison import Compared
 from calibrate.workflow.aligning.proposal import LONGEST, Proposal
+from calibrate.workflow.aligning.saving import Standing
 from calibrate.workflow.aligning.side_by_side import Difference, SideBySide
 
 VERDICTS = {"hallucinated": "Hallucinated", "clean": "Clean"}
@@ -39,9 +40,43 @@ def costs_labels(proposal: Proposal, *, saved: bool = False) -> str:
     )
 
 
-def never_compared(proposal: Proposal) -> str:
-    """Say that nobody knows whether a saved prompt judges better."""
-    return f"It was never compared with {proposal.before}: nobody knows yet whether it judges better."
+def never_compared(proposal: Proposal, standing: Standing) -> str:
+    """Say that nobody knows whether a prompt judges better, and what was compared last instead."""
+    last = standing.last
+    other = ""
+    if last is not None and last.after != proposal.after:
+        other = (
+            f" What was compared last is {last.after} ({count(last.examples, 'example')}, guide version {last.guide})."
+        )
+    return (
+        f"{proposal.after} was never compared with {proposal.before}, which is in use: nobody knows whether it judges "
+        f"better.{other}"
+    )
+
+
+def stands(proposal: Proposal, standing: Standing) -> str:
+    """Say what is known of a proposed prompt: that it is in use, what its comparison shows, or that there is none."""
+    if standing.in_use:
+        return f"{proposal.after} is in use already."
+    if standing.compared is not None:
+        return verdict(standing.compared)
+    return never_compared(proposal, standing)
+
+
+def answered(proposal: Proposal, standing: Standing) -> str:
+    """Say that what was compared last is in use, and that another prompt would be made by now."""
+    current = proposal.before if standing.last is None else standing.last.after
+    return (
+        f"{current}, which was compared last, is in use already. By the labels and scores of now another would be "
+        f"made: {proposal.after}, which was never compared."
+    )
+
+
+def scored_before(both: SideBySide) -> str | None:
+    """Say that scores are of a prompt that is not in use any more; None where they are of the one in use."""
+    if both.scored_with == both.in_use:
+        return None
+    return f"These scores are of prompt version {both.scored_with}. The one in use, {both.in_use}, has none yet."
 
 
 def too_long(proposal: Proposal) -> str | None:

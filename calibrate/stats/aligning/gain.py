@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -115,6 +115,7 @@ def measure_gain(
         y, first, second, rng=rng, flag_when=flag_when, clusters=units.of, weights=weights, strata=strata,
         confidence=sure,
     )  # fmt: skip
+    ranking = replace(ranking, auroc=_exact(ranking.auroc), auroc_together=_exact(ranking.auroc_together))
     w = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
     keys = [-suspicion(np.asarray(scores, dtype=np.float64), flag_when) for scores in (first, second)]
     if ranking.missing is not None:
@@ -130,7 +131,7 @@ def measure_gain(
     )
     few = Verdicts.worth(y, w, units.of)
     alone, together = (
-        percentile_interval(here[1] - here[0], draws, few, confidence=confidence) for confidence in (0.95, sure)
+        _exact(percentile_interval(here[1] - here[0], draws, few, confidence=confidence)) for confidence in (0.95, sure)
     )
     precision = PrecisionGain(recall, here[0], here[1], alone, together)
     return Gain(ranking, precision, _judge(ranking.auroc_together, together))
@@ -161,6 +162,14 @@ def precision_at(order: Order, weights: Floats, recall: float) -> Floats:
     hits, wrong = curve.tp[rows, place], curve.fp[rows, place]
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(positives > 0, hits / (hits + wrong), np.nan))
+
+
+def _exact(difference: Interval) -> Interval:
+    """The interval without what floating point adds: two figures that are alike differ by 0, never by 1e-17."""
+    low, value, high = (
+        None if each is None else round(each, 12) + 0.0 for each in (difference.low, difference.value, difference.high)
+    )
+    return Interval(value, low, high)
 
 
 def _judge(*differences: Interval) -> Gained:

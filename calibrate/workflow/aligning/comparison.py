@@ -173,10 +173,18 @@ def read_comparison(stored: PromptComparison) -> Compared:
     return Compared(**document, gain=figures)
 
 
-def newest_comparison(store: Store, detector: str, *, after: str | None = None) -> PromptComparison | None:
-    """The newest comparison of a detector's prompts, or of those that became `after`; None where there is none."""
-    stored = store.prompt_examples.compared(detector)
-    return next((each for each in stored if after is None or each.after == after), None)
+def newest_comparison(
+    store: Store, detector: str, *, after: str | None = None, before: str | None = None
+) -> PromptComparison | None:
+    """The newest comparison of a detector's prompts, or that of `after` with `before`; None where there is none."""
+    return next(
+        (
+            each
+            for each in store.prompt_examples.compared(detector)
+            if after in (None, each.after) and before in (None, each.before)
+        ),
+        None,
+    )
 
 
 def _measure(judge: Judge, present: Floats, scores: Floats, *, recall: float, looks: int, seed: int) -> Gain:
@@ -247,11 +255,6 @@ def _released_recall(store: Store, detector: str) -> tuple[float, bool]:
     entry = live.detectors.get(detector) if live is not None else None
     recall = entry.metrics.recall.value if entry is not None else None
     return (recall, True) if recall else (RECALL, False)
-
-
-def was_compared(store: Store, proposal: Proposal) -> bool:
-    """Whether this prompt was ever compared with another on labels."""
-    return any(earlier.after == proposal.after for earlier in store.prompt_examples.compared(proposal.detector))
 
 
 def _count_looks(store: Store, detector: str, after: str) -> int:

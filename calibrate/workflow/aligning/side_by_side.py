@@ -8,15 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrate import registry
+from calibrate.detectors.shared.judging import BEFORE_PROMPT
 from calibrate.stats.aligning.examples import hardness
 from calibrate.types import Evidence
 from calibrate.workflow.aligning.proposal import find_reason, kinds_of
+from calibrate.workflow.detection import team_files
 from calibrate.workflow.detection.configurations import resolve_config
+from calibrate.workflow.detection.detectors import prompt_of
 from calibrate.workflow.evidence.counted_labels import count_labels
 from calibrate.workflow.labelling import guides
 from db import Store
 
 SHOWN = 20
+REASONS = 3  # of a judge for one answer
 WRONG = 0.5  # how far off a judge is from which it is on the other side
 
 
@@ -41,11 +45,26 @@ class Difference:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """The labels that both have, `wrong` of which the judge has on the other side, and those that differ most."""
+    """The labels that both have, `wrong` of which the judge has on the other side, and those that differ most.
+
+    `scored_with` is the version of the prompt that the scores are of, `in_use` that of the judge's prompt now; None for
+    a detector without a prompt.
+    """
 
     labels: int
     wrong: int
     differences: tuple[Difference, ...]
+    scored_with: str | None
+    in_use: str | None
+
+
+def shared_remarks(differences: Sequence[Difference]) -> tuple[str, ...]:
+    """What every one of several differences says beside the judge's reply, like that the endpoint gave no
+    log-probabilities: enough to say once."""
+    if len(differences) < 2:
+        return ()
+    first, *others = ([reason.text for reason in each.reasons[1:]] for each in differences)
+    return tuple(text for text in first if all(text in other for other in others))
 
 
 def side_by_side(store: Store, name: str, *, limit: int = SHOWN) -> SideBySide:
@@ -79,7 +98,7 @@ def side_by_side(store: Store, name: str, *, limit: int = SHOWN) -> SideBySide:
                 row.pk,
                 row.trace_id,
                 float(scores[i]),
-                _most_telling(reasons.get(row.pk, ())),
+                tuple(reasons.get(row.pk, ())[:REASONS]),
                 str(row.gold),
                 () if label is None else tuple(names.get(kind, kind) for kind in kinds_of(label)),
                 None if label is None else label.note,
@@ -88,8 +107,11 @@ def side_by_side(store: Store, name: str, *, limit: int = SHOWN) -> SideBySide:
                 row.pk in quoted,
             )
         )
-    return SideBySide(len(rows), int((off > WRONG).sum()), tuple(differences))
-
-
-def _most_telling(reasons: Sequence[Evidence], most: int = 3) -> tuple[Evidence, ...]:
-    return tuple(reasons[:most])
+    file = prompt_of(registry.make(name))
+    return SideBySide(
+        len(rows),
+        int((off > WRONG).sum()),
+        tuple(differences),
+        scored_with=None if file is None else config.revision.rpartition(BEFORE_PROMPT)[2],
+        in_use=None if file is None else team_files.get(store, file).version,
+    )

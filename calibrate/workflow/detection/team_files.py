@@ -63,8 +63,9 @@ def version_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def save(store: Store, name: str, text: str, *, by: str, now: datetime) -> bool:
+def save(store: Store, name: str, text: str, *, reason: str = "", by: str, now: datetime) -> bool:
     """Save the text as the team's version. Returns False if it is in use already. The shipped text resets the file.
+    `reason` is kept with the version.
 
     Raises BadInput, with what is wrong, for a text that cannot be used.
     """
@@ -77,7 +78,8 @@ def save(store: Store, name: str, text: str, *, by: str, now: datetime) -> bool:
         version = guide.version if guide else 0
         quoted = dict.fromkeys(keys, True)
         store.prompt_examples.save(name, version_of(text), quoted, guide=version, by=by, now=now)
-    store.files.save(name, None if text == files.packaged(name) else text, by=by, now=now)
+    kept = None if text == files.packaged(name) else text
+    store.files.save(name, kept, reason=reason.strip() or None, by=by, now=now)
     return True
 
 

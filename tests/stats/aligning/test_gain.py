@@ -82,3 +82,19 @@ def test_few_labels_and_bad_input() -> None:
     assert gain.verdict == Gained.OPEN
     with pytest.raises(BadInput, match="recall"):
         measure_gain([True, False], [0.1, 0.2], [0.2, 0.1], recall=0.0, rng=rng)
+
+
+def test_what_ranks_alike_differs_by_zero() -> None:
+    """Swapping answers above every threshold changes the order of a sum, never a figure."""
+    rng = np.random.default_rng(0)
+    y = rng.random(60) < 0.4
+    first = y + rng.normal(0, 0.1, 60)
+    first[~y] = rng.random((~y).sum()) * 1.05
+    top = np.flatnonzero(y)[np.argsort(-first[y])[:6]]
+    first[top] += 2
+    second = first.copy()
+    second[top] = first[top][::-1]
+    gain = measure_gain(y, first, second, recall=0.7, rng=np.random.default_rng(1), weights=rng.random(60))
+    for interval in (gain.ranking.auroc, gain.ranking.auroc_together, gain.precision.interval):
+        assert {interval.value, interval.low, interval.high} == {0}
+    assert gain.verdict is Gained.OPEN

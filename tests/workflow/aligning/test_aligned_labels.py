@@ -28,6 +28,7 @@ from tests.workflow.making import NOW
 
 FILE = "prompts/judge_yes_no.txt"
 JUDGE = "judge_yes_no"
+WHY = "we try it on a week"
 
 
 @pytest.fixture
@@ -81,9 +82,9 @@ def test_saving_takes_the_labels_out_of_every_figure(judged: Store) -> None:
     sample = judged.samples.get("week")
     before = label_counts(judged, sample)
     proposal = propose(judged, judge)
-    assert save(judged, proposal, by="ann", now=NOW)
+    assert save(judged, proposal, reason=WHY, by="ann", now=NOW)
     assert team_files.get(judged, FILE).version == proposal.after
-    assert not save(judged, proposal, by="ann", now=NOW)
+    assert not save(judged, proposal, reason=WHY, by="ann", now=NOW)
     assert proposal.newly == len(proposal.pool) == before.labelled // FOLDS
     after = label_counts(judged, sample)
     assert (after.labelled, after.in_prompts) == (before.labelled - proposal.newly, proposal.newly)
@@ -114,18 +115,18 @@ def test_the_labels_that_leave_are_a_random_part(judged: Store) -> None:
 
 def test_a_second_prompt_takes_its_examples_from_what_left(judged: Store) -> None:
     first = propose(judged, load_judge(judged, JUDGE, sample="week"), examples=4)
-    save(judged, first, by="ann", now=NOW)
+    save(judged, first, reason=WHY, by="ann", now=NOW)
     counted = label_counts(judged, judged.samples.get("week")).labelled
     second = propose(judged, load_judge(judged, JUDGE, sample="week"), examples=2)
     assert set(second.pool) == set(first.pool)
     assert second.newly == 0
-    save(judged, second, by="ann", now=NOW)
+    save(judged, second, reason=WHY, by="ann", now=NOW)
     assert label_counts(judged, judged.samples.get("week")).labelled == counted
 
 
 def test_a_label_of_the_same_source_that_comes_later_leaves_too(judged: Store) -> None:
     proposal = propose(judged, load_judge(judged, JUDGE, sample="week"))
-    save(judged, proposal, by="ann", now=NOW)
+    save(judged, proposal, reason=WHY, by="ann", now=NOW)
     [trace] = judged.traces.load([proposal.pool[0]])
     twin = Trace("late", answer="It leaves at one.", question=trace.question, sources=trace.sources, group=trace.group)
     judged.traces.add([Record(1, twin, (Label("late", "", "clean"),))], labels_as="ann", now=NOW)
@@ -167,13 +168,13 @@ def test_what_cannot_be_aligned(judged: Store) -> None:
 
 def test_the_prevalence_keeps_its_bounds(judged: Store) -> None:
     """Labels that left are not undecided: they widen no bound."""
-    save(judged, propose(judged, load_judge(judged, JUDGE, sample="week")), by="ann", now=NOW)
+    save(judged, propose(judged, load_judge(judged, JUDGE, sample="week")), reason=WHY, by="ann", now=NOW)
     assert estimate_prevalence(judged, judged.samples.get("week")).settled is None
 
 
 def test_a_purge_takes_the_case_out_of_every_version_and_the_log(judged: Store) -> None:
     proposal = propose(judged, load_judge(judged, JUDGE, sample="week"))
-    save(judged, proposal, by="ann", now=NOW)
+    save(judged, proposal, reason=WHY, by="ann", now=NOW)
     team_files.save(judged, FILE, proposal.text + "\nBe brief.", by="bob", now=NOW)
     gone, *left = proposal.examples
     [trace] = judged.traces.load([gone.pk])

@@ -51,7 +51,7 @@ def test_from_labels_to_a_saved_prompt(llm_chat: Llm, tmp_path: Path, capsys: py
 
     team_files.save(store, "prompts/judge_yes_no.txt", SHORT, by="ann", now=NOW)
     guides.save(store, "Check the minutes.", KINDS, by="ann", now=NOW)
-    first = align("save")
+    first = align("save", "--reason", "to begin with")
     assert len(first["examples"]) == first["newly"] == 2
     assert not first["compared"]
     guides.save(store, "Minutes have to be the source's.", KINDS, by="ann", now=NOW)
@@ -80,8 +80,8 @@ def test_from_labels_to_a_saved_prompt(llm_chat: Llm, tmp_path: Path, capsys: py
     stored = comparison.newest_comparison(store, JUDGE)
     assert stored is not None
     assert comparison.read_comparison(stored).gain.verdict == compared["verdict"]
-    saved = align("save", *few)
+    saved = align("save", *few, "--reason", "whatever the model's taste")
     assert saved["saved"]
-    assert saved["compared"]
+    assert saved["verdict"] == compared["verdict"]
     assert team_files.get(store, saved["file"]).version == proposed["after"]
     store.close()

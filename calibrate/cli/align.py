@@ -142,8 +142,8 @@ def _propose(store: Store, args: Namespace) -> Answer:
     standing = saving.find_standing(store, proposed)
     reason = args.reason.strip()
     is_answered = standing.in_use or (standing.answered and not standing.gains and not reason)
-    asked = args.action == "save"
-    saved = asked and not is_answered and bool(standing.gains or reason)
+    is_save = args.action == "save"
+    saved = is_save and not is_answered and bool(standing.gains or reason)
     if saved:
         saving.save(store, proposed, reason=reason, by=user(), now=now())
     document = ProposalDocument(
@@ -154,15 +154,15 @@ def _propose(store: Store, args: Namespace) -> Answer:
         reason if saved else "",
         proposed.text,
     )  # fmt: skip
-    if asked and is_answered:
-        said = sentences.stands if standing.in_use else sentences.answered
-        return Answer(document, f"nothing to save: {said(proposed, standing)}")
+    if is_save and is_answered:
+        say = sentences.stands if standing.in_use else sentences.answered
+        return Answer(document, f"nothing to save: {say(proposed, standing)}")
     lines = [f"{proposed.file}: {sentences.holds(proposed)}"]
     if examples := proposed.examples:
         rows = [(one_line(each.trace_id, 60), each.gold, _off(each.off)) for each in examples]
         lines += [table([("example", "people say", "the judge is off by"), *rows], right=(2,))]
     lines += filter(None, [sentences.too_long(proposed)])
-    if asked:
+    if is_save:
         lines += [sentences.stands(proposed, standing), *_saved_or_not(proposed, saved, args.examples)]
         return Answer(document, "\n".join(lines), exit_code=0 if saved else 2)
     lines += [sentences.costs_labels(proposed)]
@@ -223,8 +223,8 @@ def _compare(store: Store, args: Namespace) -> Answer:
         gain.ranking.auroc, gain.precision.interval, gain.precision.recall, compared.released, compared.looks,
         compared.why,
     )  # fmt: skip
-    which = f"{compared.after} against {compared.before}, which is in use"
-    return Answer(result, "\n".join([which, sentences.verdict(compared), *sentences.figures(compared)]))
+    versions = f"{compared.after} against {compared.before}, which is in use"
+    return Answer(result, "\n".join([versions, sentences.verdict(compared), *sentences.figures(compared)]))
 
 
 def _differences(store: Store, args: Namespace) -> Answer:

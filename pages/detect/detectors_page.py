@@ -15,7 +15,8 @@ from db import Store
 from pages import shell
 from pages.components.run_view import is_going, show_problem, show_progress, show_result
 from pages.components.text import visible
-from pages.detect import detector_compare, detector_detail, file_editor, judge_and_people
+from pages.detect import detector_compare, detector_detail, file_editor
+from pages.detect.judge import view as judge_and_people
 from pages.shell.bar import at_hand
 
 

@@ -78,8 +78,8 @@ def save(store: Store, name: str, text: str, *, reason: str = "", by: str, now: 
         version = guide.version if guide else 0
         quoted = dict.fromkeys(keys, True)
         store.prompt_examples.save(name, version_of(text), quoted, guide=version, by=by, now=now)
-    kept = None if text == files.packaged(name) else text
-    store.files.save(name, kept, reason=reason.strip() or None, by=by, now=now)
+    own_text = None if text == files.packaged(name) else text
+    store.files.save(name, own_text, reason=reason.strip() or None, by=by, now=now)
     return True
 
 

@@ -55,9 +55,9 @@ def _show_version(store: Store, name: str) -> None:
         st.caption(f"In use is version {file.version}, which was not made from labels.")
         return
     saved = f"saved by {of_labels.saved_by} {ago(of_labels.saved_at, shell.now())}"
-    made = f"made from guide version {of_labels.guide}, quotes {count(of_labels.quoted, 'label')}"
+    origin = f"made from guide version {of_labels.guide}, quotes {count(of_labels.quoted, 'label')}"
     aside = f"{count(of_labels.set_aside, 'label')} left calibration for it"
-    st.caption(plain(f"In use is version {file.version}, {saved}: {made}; {aside}."))
+    st.caption(plain(f"In use is version {file.version}, {saved}: {origin}; {aside}."))
     if reason := file.history[0].reason:
         st.caption(plain(f"It was not shown to judge better. Saved because: {reason}", 400))
 

@@ -14,7 +14,8 @@ from db import Store
 from pages import shell
 from pages.components.run_view import is_going, show_progress
 from pages.components.text import plain
-from pages.detect import detector_detail, judge_differences, judge_prompt
+from pages.detect import detector_detail
+from pages.detect.judge import differences, prompt
 
 PARAM = "view"  # of the address
 RUN, PEOPLE = "run", "people"
@@ -57,15 +58,15 @@ def show(store: Store, judge: Detector) -> None:
     if before := sentences.scored_before(both):
         _offer_run(store, name, before)
     st.markdown(f"**{plain(sentences.apart(both))}**")
-    differences, steps = st.columns([5, 3], gap="large")
-    with differences:
-        judge_differences.show(store, both, name)
+    answers, steps = st.columns([5, 3], gap="large")
+    with answers:
+        differences.show(store, both, name)
     with steps:
         st.markdown("**1. Say it in the guidelines**")
         st.caption("Where people are right, the guidelines may not say it clearly enough for a judge.")
         st.page_link(shell.page("guidelines"), label="Improve the guidelines", icon=":material/menu_book:")
         st.markdown("**2. Give the judge a prompt from guidelines and labels**")
-        judge_prompt.show(store, name, stale=before is not None)
+        prompt.show(store, name, stale=before is not None)
 
 
 def _show_nothing_yet(store: Store, name: str) -> None:
@@ -84,4 +85,4 @@ def _offer_run(store: Store, name: str, why: str) -> None:
 
 @shell.cached_read("Putting judge and people side by side …", *shell.EVIDENCE, "team", "guides", entries=20)
 def _side_by_side(store: Store, name: str) -> SideBySide:
-    return side_by_side(store, name, limit=judge_differences.MORE)
+    return side_by_side(store, name, limit=differences.MORE)

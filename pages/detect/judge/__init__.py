@@ -1,0 +1,1 @@
+"""A judge beside people: where they differ most, and a prompt from guidelines and labels."""

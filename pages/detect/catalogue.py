@@ -25,7 +25,8 @@ STYLE = """<style>
 [class*=st-key-catalogue-row-] p {margin: 0; font-size: .875rem}
 [class*=st-key-catalogue-row-] > :nth-child(n+4) {grid-column: 1 / -1}
 @media (max-width: 900px) {
-[class*=st-key-catalogue-row-] {grid-template-columns: 1fr}
+[class*=st-key-catalogue-row-] {grid-template-columns: auto 1fr}
+[class*=st-key-catalogue-row-] > :nth-child(1) {grid-column: 1 / -1}
 }
 </style>"""
 

@@ -22,11 +22,8 @@ def explain_weights(folder: Path, config: Mapping[str, Any]) -> str | None:
     """Say why the weights of this directory are not loaded, and the remedy; None if they can be."""
     if named := config.get("transformers_weights"):
         return f"{folder / 'config.json'} names {named!r} as its weights; name them {files.SINGLE} and leave that out"
-    if (index := folder / files.INDEX).is_file() and not (folder / files.SINGLE).is_file():
-        if (why := _explain_index(index)) is not None:
-            return why
-    elif not (folder / files.SINGLE).is_file():
-        return explain_lacking(folder)
+    if not (folder / files.SINGLE).is_file() and (why := explain_lacking(folder)) is not None:
+        return why
     return next((why for path in files.weights(folder) if (why := _explain_header(path)) is not None), None)
 
 
@@ -41,6 +38,8 @@ def explain_lacking(folder: Path) -> str | None:
     """Say why a directory without safetensors of the usual name is refused; None if it has ONNX instead."""
     if files.is_onnx(files.weights(folder)):
         return None
+    if (index := folder / files.INDEX).is_file():
+        return _explain_index(index)
     pickles = sorted(path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in folder.glob(pattern))
     if pickles:
         return (

@@ -161,7 +161,7 @@ def test_a_query_cannot_write(chats: Chats, tmp_path: Path, call: Callable[..., 
     ("words", "message"),
     [
         (["--cursor", "made_at"], "no column 'made_at'; it has 'reply'"),
-        (["--column", "answer=text"], "no column 'text'; it has 'reply'"),
+        (["--column", "model=text"], "no column 'text'; it has 'reply'"),
         (["--column", "reply=reply"], "a trace has no field 'reply'"),
         (["--query", "select answer from nowhere"], "does not take the query: no such table: nowhere"),
         (["--query", "select 1 as answer where 1 > :until"], "only :since is filled in"),

@@ -1,13 +1,13 @@
 """Why a version of a team file was saved, where somebody had to say it.
 
-Revision ID: 0021
+Revision ID: 0022
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0021"
-down_revision = "0020"
+revision = "0022"
+down_revision = "0021"
 
 
 def upgrade() -> None:

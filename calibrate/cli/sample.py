@@ -163,8 +163,6 @@ def run(args: Namespace) -> Answer:
 def _narrow(where: TraceFilter, conditions: Sequence[str]) -> TraceFilter:
     """The filter with conditions like `model=m-2`, which must all hold."""
     attributes = parse_pairs(conditions, "--where")
-    if len(attributes) < len(conditions):
-        raise BadInput("--where gives one name two values: a trace has one value of each, so leave one out")
     models, operations = (tuple(filter(None, [attributes.pop(name, None)])) for name in ("model", "operation"))
     return replace(where, models=models, operations=operations, attributes=attributes)
 

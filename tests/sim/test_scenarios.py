@@ -26,7 +26,7 @@ from calibrate.stats.certification.walks import Walk
 from calibrate.stats.sampling.designs import allocate
 
 pytestmark = pytest.mark.timeout(400)
-REPLICATIONS = 100
+REPLICATIONS = 60
 MOST = int(binom.isf(0.001, REPLICATIONS, 0.05))
 CELLS = (
     "10%, AUROC 0.95, spread 1.0",

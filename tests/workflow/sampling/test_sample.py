@@ -389,4 +389,4 @@ def test_a_sample_is_drawn_from_the_traces_that_a_condition_names(
     assert sample is not None
     assert {line.trace_id for line in store.samples.lines(sample.id)} == {f"c{n}" for n in range(1, 20, 2)}
     assert main([*call, "--where", "model=a", "--where", "model=b"]) == 2
-    assert "two values" in capsys.readouterr().err
+    assert "twice" in capsys.readouterr().err

@@ -19,12 +19,16 @@ export function resize(root, by) {
 
 /** Lets the pane with the answer be drawn wider or narrower; all traces then have that split. */
 export function follow(root, pane) {
-  new ResizeObserver(() => {
+  const drawn = new ResizeObserver(() => {
     if (!pane.style.width) return
     const split = (100 * pane.offsetWidth) / pane.parentElement.offsetWidth
     pane.style.width = ""
     change(root, { split: Math.max(NARROWEST, Math.min(WIDEST, Math.round(split))) })
-  }).observe(pane)
+    // The next move may draw the pane to this very width again, which would be no news.
+    drawn.unobserve(pane)
+    drawn.observe(pane)
+  })
+  drawn.observe(pane)
 }
 
 function change(root, chosen) {

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from calibrate.errors import BadInput, TouchstoneError
+from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
 from calibrate.ingest.exports.langfuse import LangfuseTrace, build_trace, remark_of, scored_trace
 from calibrate.ingest.exports.remarks import Remark, Remarks, Verdicts, sort_remarks, targets_of
@@ -69,13 +69,7 @@ class LangfuseServer:
 
     def call(self, ask: Callable[[], T]) -> T:
         """Make one request, patiently."""
-        try:
-            return patiently(ask, self._request, f"Langfuse at {self.url}", secrets=self._secrets)
-        except ValueError as error:  # an answer that is not as the client's models have it
-            raise TouchstoneError(
-                f"Langfuse at {self.url} answers in a form that this client does not know ({type(error).__name__}): it "
-                "may be older than version 3; update it, or export its traces and import the file"
-            ) from error
+        return patiently(ask, self._request, f"Langfuse at {self.url}", secrets=self._secrets)
 
     def project(self) -> Any:
         """The project that the keys belong to."""

@@ -91,12 +91,7 @@ class LangSmithServer:
         what = f"LangSmith at {self.url}"
         try:
             return patiently(attempt, self._request, what, secrets=self._secrets, attempts=2)
-        except (self._error, ValueError) as error:
-            if isinstance(error, ValueError):  # an answer that is not as the client's models have it
-                raise TouchstoneError(
-                    f"{what} answers in a form that this client does not know ({type(error).__name__}): is that its "
-                    "address? Or update the client, or export its runs and import the file"
-                ) from error
+        except self._error as error:
             text = one_line(scrub(str(error), (), self._secrets), 300)
             raise TouchstoneError(f"{what}: {type(error).__name__}: {text}") from error
 

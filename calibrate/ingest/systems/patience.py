@@ -15,6 +15,7 @@ T = TypeVar("T")
 ATTEMPTS = 6
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds; doubled every time
 BUSY = (408, 425, 429, 500, 502, 503, 504)
+_UNKNOWN_FORM = (ValueError, TypeError, LookupError, AttributeError)  # what clients make of JSON they do not expect
 
 
 def patiently(
@@ -61,7 +62,13 @@ def patiently(
                 ) from error
             reason = scrub(_reason(error, status), [request.url or ""], secrets)
             if status is None and not _is_network(error):
-                raise
+                if not isinstance(error, _UNKNOWN_FORM):
+                    raise
+                raise BadInput(
+                    f"{what} answers in a form that its client does not know ({type(error).__name__}): look whether "
+                    "this is the server's address and whether server and client are up to date, or export what it "
+                    "holds and import the file"
+                ) from error
             if status is not None and status not in BUSY:
                 raise BadInput(f"{what} refuses: {reason}{_remedy(status)}") from error
             if attempt == attempts - 1:

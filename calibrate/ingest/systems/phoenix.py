@@ -62,7 +62,7 @@ class PhoenixServer:
         """Read spans. Raises BadInput where there is no such project."""
         try:
             listed: list[dict[str, Any]] = self.call(
-                lambda: self.client.spans.get_spans(project_identifier=project, timeout=TIMEOUT, **wanted)
+                lambda: _objects(self.client.spans.get_spans(project_identifier=project, timeout=TIMEOUT, **wanted))
             )
             return listed
         except BadInput as error:
@@ -77,8 +77,8 @@ class PhoenixServer:
         """Read the annotations on spans. Where it has none of the spans, there are none."""
         try:
             listed: list[dict[str, Any]] = self.call(
-                lambda: self.client.spans.get_span_annotations(
-                    span_ids=spans, project_identifier=project, timeout=TIMEOUT
+                lambda: _objects(
+                    self.client.spans.get_span_annotations(span_ids=spans, project_identifier=project, timeout=TIMEOUT)
                 )
             )
             return listed
@@ -237,6 +237,14 @@ def open_source(request: PullRequest) -> PhoenixSource:
 def open_annotator(project: str | None = None) -> PhoenixAnnotator:
     """Open a Phoenix. A span is in one project, so none has to be named."""
     return PhoenixAnnotator(project)
+
+
+def _objects(listed: Iterable[Any]) -> list[dict[str, Any]]:
+    """What the client gave, which passes on whatever stands in the answer's list. Raises TypeError."""
+    objects = list(listed)
+    if not all(isinstance(each, dict) for each in objects):
+        raise TypeError("not a list of objects")
+    return objects
 
 
 def _read(listed: Iterable[Mapping[str, Any]]) -> tuple[list[SpanRecord], list[Rejected]]:

@@ -124,14 +124,23 @@ def test_the_headers_of_an_answer_are_not_shown(request_: PullRequest) -> None:
     assert str(refusal.value) == r"Langfuse refuses: it answered 400 ({'message': 'no such\nfield'})"
 
 
-def test_an_answer_of_another_form_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LANGSMITH_API_KEY", "key")
-    with (
-        answering(body=b'[{"id": 5}]') as url,
-        pytest.raises(TouchstoneError, match="a form that this client") as error,
-    ):
-        open_source("langsmith", PullRequest(url=url, project="shop"))
-    assert "\n" not in str(error.value)
+@pytest.mark.parametrize(
+    ("system", "bodies"),
+    [
+        ("langsmith", [b'[{"id": 5}]']),
+        ("langfuse", [b'{"data": [{"id": 5}]}', b"[]"]),
+        ("phoenix", [b"{}", b"[]", b'{"data": 5}', b'{"data": [5]}']),
+    ],
+)
+def test_an_answer_of_another_form_is_one_sentence(
+    system: str, bodies: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LANGSMITH_API_KEY", "LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY"):
+        monkeypatch.setenv(name, "key")
+    for body in bodies:
+        with answering(body=body) as url, pytest.raises(TouchstoneError, match="form that its client") as error:
+            list(open_source(system, PullRequest(url=url, project="shop")).fetch(None, None))
+        assert "\n" not in str(error.value)
 
 
 def test_what_mlflow_answers_is_heard_though_its_client_keeps_it_to_itself(

@@ -41,8 +41,8 @@ from results_points import figure  # noqa: E402
 
 from calibrate import registry  # noqa: E402
 from calibrate.ingest import import_file  # noqa: E402
-from calibrate.report.sentences.ensembles import names  # noqa: E402
-from calibrate.report.sentences.scoreboard import sentences  # noqa: E402
+from calibrate.report.sentences.tuning.ensembles import names  # noqa: E402
+from calibrate.report.sentences.tuning.scoreboard import sentences  # noqa: E402
 from calibrate.stats.ensembles import performance  # noqa: E402
 from calibrate.stats.ensembles.nested_cv import FOLDS, REPEATS  # noqa: E402
 from calibrate.stats.intervals.bootstrap import RESAMPLES, Units  # noqa: E402

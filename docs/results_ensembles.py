@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from results_points import ENOUGH, decimals, figure
 
 from calibrate.report.numbers import share
-from calibrate.report.sentences.ensembles import BETTER, WORSE, against, compared_name, kind_name, names
+from calibrate.report.sentences.tuning.ensembles import BETTER, WORSE, against, compared_name, kind_name, names
 from calibrate.stats.ensembles.combine import Kind, Recipe
 from calibrate.stats.ensembles.performance import Performance
 from calibrate.types import Interval

@@ -15,7 +15,7 @@ from results_points import figure
 from calibrate import registry
 from calibrate.errors import BadInput
 from calibrate.report.numbers import count, signed
-from calibrate.report.sentences.ensembles import names
+from calibrate.report.sentences.tuning.ensembles import names
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence.basis import choose_basis
 from calibrate.workflow.evidence.counted_labels import NOBODY, count_labels

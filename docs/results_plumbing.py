@@ -23,7 +23,7 @@ from results_groups import grouped
 from results_points import figure
 
 from calibrate.ingest import import_file
-from calibrate.report.sentences.ensembles import names as listed
+from calibrate.report.sentences.tuning.ensembles import names as listed
 from calibrate.types import Interval, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.evidence import evidence, loading

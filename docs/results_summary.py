@@ -12,8 +12,8 @@ from results_points import ENOUGH
 
 from calibrate import registry
 from calibrate.orientation import suspicion
-from calibrate.report.sentences.ensembles import names
-from calibrate.report.sentences.worth import WORDS
+from calibrate.report.sentences.detection.worth import WORDS
+from calibrate.report.sentences.tuning.ensembles import names
 from calibrate.stats.fitting.folds import deal_folds
 from calibrate.stats.fitting.ridge import fit_ridge, with_one
 from calibrate.stats.intervals.bootstrap import Units

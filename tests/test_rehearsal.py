@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from calibrate.report.sentences import drift as sentences
+from calibrate.report.sentences.watching import drift as sentences
 from calibrate.runtime import decide, load
 from calibrate.stats.choosing.choose import choose
 from calibrate.stats.choosing.policy import parse

@@ -11,7 +11,7 @@ from calibrate.cli.common import now, open_store, user
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report import numbers
-from calibrate.report.sentences import agreement as sentences
+from calibrate.report.sentences.labelling import agreement as sentences
 from calibrate.stats.labels.agreement import Agreement
 from calibrate.types import Interval
 from calibrate.workflow.labelling import agreement as step

@@ -14,7 +14,7 @@ from calibrate.cli.output import table
 from calibrate.cli.progress import progress
 from calibrate.errors import BadInput
 from calibrate.report import numbers
-from calibrate.report.sentences import aligning as sentences
+from calibrate.report.sentences.detection import aligning as sentences
 from calibrate.sanitize import one_line, visible
 from calibrate.types import Interval
 from calibrate.workflow.aligning import comparison, proposal, saving

@@ -11,7 +11,7 @@ from calibrate.cli.common import now, open_store, user
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.numbers import count
-from calibrate.report.sentences import drawing
+from calibrate.report.sentences.labelling import drawing
 from calibrate.sanitize import one_line
 from calibrate.types import Sample
 from calibrate.workflow.detection.detect import no_sample

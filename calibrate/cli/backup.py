@@ -12,7 +12,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import unwritten
 from calibrate.cli.progress import progress
 from calibrate.cli.signals import when_stopped
-from calibrate.report.sentences.upkeep import holds
+from calibrate.report.sentences.traces.upkeep import holds
 from calibrate.urls import redact
 from db.upkeep.backup import back_up
 

@@ -11,7 +11,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store
 from calibrate.cli.output import table
 from calibrate.report import numbers
-from calibrate.report.sentences import models
+from calibrate.report.sentences.watching import models
 from calibrate.sanitize import visible
 from calibrate.stats.fitting.baselines import ENOUGH
 from calibrate.types import Baseline

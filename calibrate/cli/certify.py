@@ -13,8 +13,8 @@ from calibrate.cli.evidence import labels_lines
 from calibrate.cli.pairs import parse_pairs
 from calibrate.errors import BadInput
 from calibrate.report import numbers
-from calibrate.report.sentences import certification as sentences
-from calibrate.report.sentences.labels import too_few_count
+from calibrate.report.sentences.labelling.labels import too_few_count
+from calibrate.report.sentences.tuning import certification as sentences
 from calibrate.stats.certification.certificates import NotCertifiable, Offer, Plan
 from calibrate.stats.certification.walks import AT_LEAST
 from calibrate.stats.intervals.exact_tests import left_after

@@ -8,7 +8,7 @@ from contextlib import closing
 from calibrate.cli import Answer
 from calibrate.cli.common import open_store
 from calibrate.cli.progress import progress
-from calibrate.report.sentences.upkeep import looked_at, wrong
+from calibrate.report.sentences.traces.upkeep import looked_at, wrong
 from calibrate.workflow.upkeep.checking import check
 
 

@@ -12,10 +12,12 @@ from calibrate.cli.common import now, open_store, user
 from calibrate.cli.evidence import describe_params, labels_lines, load_labelled
 from calibrate.errors import BadInput
 from calibrate.report.names import title_of
-from calibrate.report.sentences import certification, figures, kinds, recalibration
-from calibrate.report.sentences import point_state as states
-from calibrate.report.sentences.labels import caution as caution_of
-from calibrate.report.sentences.labels import settled_point
+from calibrate.report.sentences.labelling import kinds
+from calibrate.report.sentences.labelling.labels import caution as caution_of
+from calibrate.report.sentences.labelling.labels import settled_point
+from calibrate.report.sentences.releasing import recalibration
+from calibrate.report.sentences.tuning import certification, figures
+from calibrate.report.sentences.tuning import point_state as states
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.labels.by_kind import KindRecall
 from calibrate.stats.labels.undecided import Settled

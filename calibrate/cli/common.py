@@ -12,7 +12,7 @@ from pathlib import Path
 import db
 from calibrate import settings
 from calibrate.errors import BadInput, Forbidden, TouchstoneError
-from calibrate.report.sentences.store import exposed
+from calibrate.report.sentences.traces.store import exposed
 from calibrate.sanitize import is_plain
 from calibrate.workflow.traces.external_scores import use_external
 from db.audit import Actor, identify_by

@@ -12,8 +12,8 @@ from calibrate.cli.common import open_store
 from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
-from calibrate.report.sentences import compare as sentences
-from calibrate.report.sentences.labels import caution as caution_of
+from calibrate.report.sentences.labelling.labels import caution as caution_of
+from calibrate.report.sentences.tuning import compare as sentences
 from calibrate.report.tables.column import cells, right
 from calibrate.report.tables.compare import COLUMNS
 from calibrate.sanitize import visible

@@ -16,7 +16,7 @@ from calibrate.cli.output import warn
 from calibrate.cli.pairs import parse_pairs
 from calibrate.errors import BadInput
 from calibrate.report.numbers import listed
-from calibrate.report.sentences import known_bad
+from calibrate.report.sentences.releasing import known_bad
 from calibrate.sanitize import one_line
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.thresholds.ranges import EVERYWHERE, describe_outside, is_outside, range_in

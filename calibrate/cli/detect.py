@@ -19,8 +19,8 @@ from calibrate.engines.choice import EngineChoice, choose_engine
 from calibrate.errors import TouchstoneError
 from calibrate.report import numbers
 from calibrate.report.numbers import count
-from calibrate.report.sentences import detection as sentences
-from calibrate.report.sentences import readiness as ready_words
+from calibrate.report.sentences.detection import detection as sentences
+from calibrate.report.sentences.detection import readiness as ready_words
 from calibrate.workflow.detection import detect as step
 from calibrate.workflow.detection import detectors as about
 from calibrate.workflow.detection.outcomes import failed_everywhere, failures

@@ -10,7 +10,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
-from calibrate.report.sentences import drift as sentences
+from calibrate.report.sentences.watching import drift as sentences
 from calibrate.report.tables.column import cells, right
 from calibrate.report.tables.drift import ON_TERMINAL
 from calibrate.stats.sampling.designs import parse_since, window_start

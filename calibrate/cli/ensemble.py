@@ -11,8 +11,8 @@ from calibrate.cli.common import now, open_store, user
 from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.report import numbers
-from calibrate.report.sentences import ensembles as sentences
-from calibrate.report.sentences import point_state as states
+from calibrate.report.sentences.tuning import ensembles as sentences
+from calibrate.report.sentences.tuning import point_state as states
 from calibrate.report.tables.column import cells
 from calibrate.report.tables.ensembles import on_terminal
 from calibrate.stats.ensembles.combine import Recipe

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from calibrate import registry
 from calibrate.cli.pairs import parse_pairs
-from calibrate.report.sentences import labels as sentences
+from calibrate.report.sentences.labelling import labels as sentences
 from calibrate.workflow.evidence import evidence, loading
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand
 from db import Store

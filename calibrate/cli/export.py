@@ -13,7 +13,7 @@ from calibrate.cli.common import now, open_store, unwritten
 from calibrate.cli.progress import progress
 from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput
-from calibrate.report.sentences.upkeep import holds
+from calibrate.report.sentences.traces.upkeep import holds
 from calibrate.targets import Kind, check_target
 from calibrate.workflow.upkeep.moving import export_all
 

@@ -13,7 +13,7 @@ from calibrate.cli.common import open_store
 from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.errors import BadInput, TouchstoneError
-from calibrate.report.sentences import gate as sentences
+from calibrate.report.sentences.watching import gate as sentences
 from calibrate.stats.monitoring.non_inferiority import ALPHA
 from calibrate.thresholds import read
 from calibrate.thresholds.ensembles import EnsembleEntry

@@ -12,7 +12,7 @@ from calibrate.cli.progress import progress
 from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput
 from calibrate.report.numbers import count
-from calibrate.report.sentences.imports import left_purged, replaced
+from calibrate.report.sentences.traces.imports import left_purged, replaced
 from calibrate.workflow.traces.logged import take_logged
 
 MOST_ERRORS = 20  # on a terminal; --json lists the first thousand

@@ -14,7 +14,15 @@ from calibrate.ingest import Preview, preview
 from calibrate.ingest.inspection.previewing import columns_to_name
 from calibrate.ingest.inspection.profile import FIELDS, MORE_FIELDS
 from calibrate.report.numbers import count
-from calibrate.report.sentences.imports import assumed, benchmark, can_run, field_name, filled, recognised, waits_for
+from calibrate.report.sentences.traces.imports import (
+    assumed,
+    benchmark,
+    can_run,
+    field_name,
+    filled,
+    recognised,
+    waits_for,
+)
 from calibrate.workflow.detection.usable import Usable, by_missing, usable
 
 MOST_ERRORS = 5

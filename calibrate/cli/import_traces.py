@@ -22,9 +22,9 @@ from calibrate.ingest import ImportReport
 from calibrate.ingest.inspection.profile import FIELDS, MORE_FIELDS
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count
-from calibrate.report.sentences.imports import can_run, left_purged, read_as, replaced, stated, unstated
-from calibrate.report.sentences.scores import taken, undefined_all
-from calibrate.report.sentences.upkeep import holds
+from calibrate.report.sentences.traces.imports import can_run, left_purged, read_as, replaced, stated, unstated
+from calibrate.report.sentences.traces.scores import taken, undefined_all
+from calibrate.report.sentences.traces.upkeep import holds
 from calibrate.sanitize import visible
 from calibrate.urls import redact
 from calibrate.workflow.detection.usable import usable

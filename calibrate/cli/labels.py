@@ -16,8 +16,8 @@ from calibrate.errors import BadInput
 from calibrate.ingest.base import Rejected
 from calibrate.ingest.labels import LABELS, LeftOut, format_for
 from calibrate.report.numbers import count
-from calibrate.report.sentences.imports import stated, unstated
-from calibrate.report.sentences.interchange import left_out, lost
+from calibrate.report.sentences.traces.imports import stated, unstated
+from calibrate.report.sentences.traces.interchange import left_out, lost
 from calibrate.targets import check_target
 from calibrate.types import Label
 from calibrate.workflow.detection.detect import no_sample

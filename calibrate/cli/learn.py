@@ -10,7 +10,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, user
 from calibrate.cli.evidence import labels_lines
 from calibrate.errors import BadInput
-from calibrate.report.sentences import learning as sentences
+from calibrate.report.sentences.tuning import learning as sentences
 from calibrate.types import Interval
 from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand

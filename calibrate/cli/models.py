@@ -13,7 +13,7 @@ from calibrate.cli import Answer
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report import numbers
-from calibrate.report.sentences import catalogue as sentences
+from calibrate.report.sentences.detection import catalogue as sentences
 
 
 @dataclass(frozen=True, slots=True)

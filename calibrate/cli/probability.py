@@ -13,7 +13,7 @@ from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.cli.pairs import parse_pairs
 from calibrate.report import numbers
-from calibrate.report.sentences import probability as sentences
+from calibrate.report.sentences.tuning import probability as sentences
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand

@@ -20,9 +20,9 @@ from calibrate.errors import BadInput
 from calibrate.ingest.systems import SYSTEMS, open_source
 from calibrate.ingest.systems.base import PullRequest, Source
 from calibrate.report.numbers import count
-from calibrate.report.sentences import pulls as sentences
-from calibrate.report.sentences.imports import left_purged, replaced, unstated
-from calibrate.report.sentences.interchange import left_out
+from calibrate.report.sentences.traces import pulls as sentences
+from calibrate.report.sentences.traces.imports import left_purged, replaced, unstated
+from calibrate.report.sentences.traces.interchange import left_out
 from calibrate.report.tables import pulls as columns
 from calibrate.report.tables.column import cells, right
 from calibrate.sanitize import is_plain

@@ -10,7 +10,7 @@ from calibrate.cli import Answer
 from calibrate.cli.output import table
 from calibrate.ingest.base import Rejected
 from calibrate.report.numbers import count
-from calibrate.report.sentences.pulls import COLUMNS_ARE, NO_ROWS
+from calibrate.report.sentences.traces.pulls import COLUMNS_ARE, NO_ROWS
 from calibrate.sanitize import visible
 from calibrate.types import Record
 from calibrate.workflow.pulling.own_table import OwnTable

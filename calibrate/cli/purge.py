@@ -11,7 +11,7 @@ from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store, user
 from calibrate.cli.pairs import parse_pairs
 from calibrate.errors import BadInput
-from calibrate.report.sentences.purges import goes, lines_of
+from calibrate.report.sentences.traces.purges import goes, lines_of
 from calibrate.stats.sampling import designs
 from calibrate.workflow.upkeep import purge as step
 

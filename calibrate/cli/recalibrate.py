@@ -17,11 +17,12 @@ from calibrate.cli.progress import progress
 from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report import numbers
-from calibrate.report.sentences import detection as sentences
-from calibrate.report.sentences import impact as impacts
-from calibrate.report.sentences import point_state, recalibration
-from calibrate.report.sentences.labels import caution
-from calibrate.report.sentences.release import overtaken, unannounced
+from calibrate.report.sentences.detection import detection as sentences
+from calibrate.report.sentences.labelling.labels import caution
+from calibrate.report.sentences.releasing import impact as impacts
+from calibrate.report.sentences.releasing import recalibration
+from calibrate.report.sentences.releasing.release import overtaken, unannounced
+from calibrate.report.sentences.tuning import point_state
 from calibrate.report.tables.column import cells
 from calibrate.report.tables.recalibration import ON_TERMINAL
 from calibrate.thresholds.files import check_place

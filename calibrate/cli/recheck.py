@@ -12,7 +12,7 @@ from calibrate.cli.common import now, open_store, user
 from calibrate.cli.evidence import labels_lines
 from calibrate.errors import BadInput
 from calibrate.report import numbers
-from calibrate.report.sentences import recheck as sentences
+from calibrate.report.sentences.watching import recheck as sentences
 from calibrate.stats.sampling.designs import parse_since
 from calibrate.types import Interval
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand

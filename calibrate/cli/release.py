@@ -14,9 +14,10 @@ from calibrate.cli.output import table
 from calibrate.cli.pairs import parse_pairs
 from calibrate.cli.release_check import check
 from calibrate.errors import BadInput
-from calibrate.report.sentences import certification, labels
-from calibrate.report.sentences import impact as impacts
-from calibrate.report.sentences import release as sentences
+from calibrate.report.sentences.labelling import labels
+from calibrate.report.sentences.releasing import impact as impacts
+from calibrate.report.sentences.releasing import release as sentences
+from calibrate.report.sentences.tuning import certification
 from calibrate.settings import ReleaseSettings
 from calibrate.thresholds.changes import MEASURED, Change, diff
 from calibrate.thresholds.files import check_place

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from calibrate.cli import Answer
 from calibrate.errors import BadInput
-from calibrate.report.sentences import checklist as words
-from calibrate.report.sentences import impact as impacts
+from calibrate.report.sentences.releasing import checklist as words
+from calibrate.report.sentences.releasing import impact as impacts
 from calibrate.workflow.releasing import history
 from calibrate.workflow.releasing.candidate import build_candidate
 from calibrate.workflow.releasing.checklist import Checklist, Item, checklists

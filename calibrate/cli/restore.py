@@ -11,7 +11,7 @@ from pathlib import Path
 from calibrate import settings
 from calibrate.cli import Answer
 from calibrate.cli.common import now, open_store
-from calibrate.report.sentences.upkeep import holds
+from calibrate.report.sentences.traces.upkeep import holds
 from db.upkeep import backup
 from db.upkeep.schemas import known_schemas
 

@@ -16,7 +16,8 @@ from calibrate.cli.progress import Advance, progress
 from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput
 from calibrate.report import numbers
-from calibrate.report.sentences import drawing, imports, labels
+from calibrate.report.sentences.labelling import drawing, labels
+from calibrate.report.sentences.traces import imports
 from calibrate.sanitize import one_line
 from calibrate.stats.sampling import designs
 from calibrate.types import Sample, Statement, TraceFilter

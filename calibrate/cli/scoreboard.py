@@ -12,8 +12,8 @@ from calibrate.cli.common import open_store
 from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.errors import TouchstoneError
-from calibrate.report.sentences import scoreboard as sentences
-from calibrate.report.sentences.compare import nothing_paired
+from calibrate.report.sentences.tuning import scoreboard as sentences
+from calibrate.report.sentences.tuning.compare import nothing_paired
 from calibrate.report.tables.column import as_csv, cells, record, right
 from calibrate.report.tables.scoreboard import IN_FILES, ON_TERMINAL
 from calibrate.stats.intervals.ranking_differences import Ranking

@@ -18,7 +18,7 @@ from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput
 from calibrate.ingest.scores import SCORES, ScoreRecord, write_scores, writer_for
 from calibrate.report.numbers import count
-from calibrate.report.sentences import scores as sentences
+from calibrate.report.sentences.traces import scores as sentences
 from calibrate.targets import check_target
 from calibrate.types import ExternalDetector
 from calibrate.workflow.detection import external

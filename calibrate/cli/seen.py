@@ -12,8 +12,8 @@ from calibrate.cli.common import open_store
 from calibrate.cli.evidence import labels_lines
 from calibrate.cli.output import table
 from calibrate.report import numbers
-from calibrate.report.sentences import models as sentences
-from calibrate.report.sentences.labels import caution as caution_of
+from calibrate.report.sentences.labelling.labels import caution as caution_of
+from calibrate.report.sentences.watching import models as sentences
 from calibrate.report.tables.column import cells, right
 from calibrate.report.tables.models import columns
 from calibrate.sanitize import one_line

@@ -14,9 +14,9 @@ from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.names import title_of
 from calibrate.report.numbers import limit
-from calibrate.report.sentences import figures
-from calibrate.report.sentences import segments as sentences
-from calibrate.report.sentences.certification import certified_segments
+from calibrate.report.sentences.tuning import figures
+from calibrate.report.sentences.tuning import segments as sentences
+from calibrate.report.sentences.tuning.certification import certified_segments
 from calibrate.report.tables import column
 from calibrate.report.tables.segments import COLUMNS
 from calibrate.stats.choosing.policy import parse

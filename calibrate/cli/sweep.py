@@ -14,8 +14,8 @@ from calibrate.cli.evidence import describe_params, labels_lines, load_labelled
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report import numbers
-from calibrate.report.sentences.figures import fitted_labels, missing
-from calibrate.report.sentences.labels import caution as caution_of
+from calibrate.report.sentences.labelling.labels import caution as caution_of
+from calibrate.report.sentences.tuning.figures import fitted_labels, missing
 from calibrate.workflow.evidence.labels_at_hand import LabelsAtHand, labels_at_hand
 from calibrate.workflow.evidence.sweep_points import Point, points_of
 

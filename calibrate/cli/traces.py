@@ -12,7 +12,7 @@ from calibrate.cli.common import now, open_store
 from calibrate.cli.output import table
 from calibrate.errors import BadInput
 from calibrate.report.numbers import count
-from calibrate.report.sentences.purges import IN_PLACE
+from calibrate.report.sentences.traces.purges import IN_PLACE
 from calibrate.sanitize import visible
 from calibrate.stats.sampling import designs
 from calibrate.types import TraceFilter

@@ -9,7 +9,7 @@ from calibrate.cli import Answer
 from calibrate.cli.output import warn
 from calibrate.errors import BadThresholds
 from calibrate.report import numbers
-from calibrate.report.sentences import known_bad
+from calibrate.report.sentences.releasing import known_bad
 from calibrate.sanitize import one_line
 from calibrate.thresholds.files import read
 from calibrate.thresholds.segments import describe_segments

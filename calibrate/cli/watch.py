@@ -20,8 +20,8 @@ from calibrate.cli.signals import raise_if_stopped
 from calibrate.errors import BadInput, StoreReplaced, TouchstoneError
 from calibrate.ingest.systems import open_annotator
 from calibrate.report.numbers import count
-from calibrate.report.sentences import live
-from calibrate.report.sentences.pulls import annotation_line
+from calibrate.report.sentences.traces.pulls import annotation_line
+from calibrate.report.sentences.watching import live
 from calibrate.report.tables.column import cells
 from calibrate.report.tables.live import columns
 from calibrate.runtime import load

@@ -15,9 +15,9 @@ from calibrate.cli.progress import progress
 from calibrate.cli.signals import when_stopped
 from calibrate.errors import BadInput
 from calibrate.report import numbers
-from calibrate.report.sentences import drift
-from calibrate.report.sentences import rates as rate_sentences
-from calibrate.report.sentences import weekly as sentences
+from calibrate.report.sentences.watching import drift
+from calibrate.report.sentences.watching import rates as rate_sentences
+from calibrate.report.sentences.watching import weekly as sentences
 from calibrate.report.tables import rates as rate_table
 from calibrate.sanitize import visible
 from calibrate.targets import Kind, check_target

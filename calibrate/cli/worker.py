@@ -16,7 +16,7 @@ from calibrate.cli.signals import exit_code, raise_if_stopped
 from calibrate.engines.choice import choose_engine
 from calibrate.errors import BadInput, StoreError, StoreReplaced
 from calibrate.report.numbers import count
-from calibrate.report.sentences import detection as sentences
+from calibrate.report.sentences.detection import detection as sentences
 from calibrate.workflow.detection import detect as step
 from db import Store
 from db.runs import Run

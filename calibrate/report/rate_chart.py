@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from calibrate.report.numbers import count
-from calibrate.report.sentences.rates import figures, name_of
+from calibrate.report.sentences.watching.rates import figures, name_of
 from calibrate.sanitize import visible
 from calibrate.workflow.week.rates import Rates, Series, WeekRate, start_of
 

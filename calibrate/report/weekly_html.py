@@ -16,8 +16,9 @@ from calibrate import registry
 from calibrate.report.names import title_of
 from calibrate.report.numbers import UNKNOWN, count, minute, number, share
 from calibrate.report.rate_chart import rate_chart
-from calibrate.report.sentences import drift, labels, weekly
-from calibrate.report.sentences import rates as rate_sentences
+from calibrate.report.sentences.labelling import labels
+from calibrate.report.sentences.watching import drift, weekly
+from calibrate.report.sentences.watching import rates as rate_sentences
 from calibrate.report.tables import rates as rate_table
 from calibrate.sanitize import visible
 from calibrate.workflow.watching.drift_report import DetectorDrift

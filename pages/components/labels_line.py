@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from calibrate.report.sentences import labels as sentences
+from calibrate.report.sentences.labelling import labels as sentences
 from calibrate.types import Sample
 from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence import labels_at_hand as step

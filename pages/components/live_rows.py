@@ -10,7 +10,7 @@ import streamlit as st
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import ago, count, labelled
-from calibrate.report.sentences import live as sentences
+from calibrate.report.sentences.watching import live as sentences
 from calibrate.types import PointVerdict
 from calibrate.workflow.releasing.history import read_release
 from calibrate.workflow.watching import drift

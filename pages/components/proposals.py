@@ -9,7 +9,7 @@ import streamlit as st
 
 from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import ago
-from calibrate.report.sentences.release import known_bad_in
+from calibrate.report.sentences.releasing.release import known_bad_in
 from calibrate.workflow.releasing import approval, history
 from db import Store
 from db.releases import Proposal

@@ -8,8 +8,8 @@ from dataclasses import replace
 import streamlit as st
 
 from calibrate.report.names import title_of
-from calibrate.report.sentences import changes as wording
-from calibrate.report.sentences import impact as sentences
+from calibrate.report.sentences.releasing import changes as wording
+from calibrate.report.sentences.releasing import impact as sentences
 from calibrate.thresholds import Change, diff
 from calibrate.thresholds.canonical import digest_of
 from calibrate.thresholds.model import ThresholdsFile

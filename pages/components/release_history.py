@@ -9,7 +9,7 @@ from datetime import datetime
 import streamlit as st
 
 from calibrate.report.numbers import ago, day
-from calibrate.report.sentences.release import known_bad_in
+from calibrate.report.sentences.releasing.release import known_bad_in
 from calibrate.thresholds import diff
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.workflow.releasing import history

@@ -15,7 +15,7 @@ from calibrate.errors import UnknownDetector
 from calibrate.report.names import title_of
 from calibrate.report.numbers import about, ago, count, duration, listed
 from calibrate.report.progress import Rate, line
-from calibrate.report.sentences import detection as sentences
+from calibrate.report.sentences.detection import detection as sentences
 from calibrate.workflow.detection.detect import free_dead, options_of
 from calibrate.workflow.detection.outcomes import failures, retry_specs, state
 from db import Store

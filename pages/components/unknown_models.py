@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from calibrate.report.numbers import count, day, listed, share
-from calibrate.report.sentences import live
+from calibrate.report.sentences.watching import live
 from calibrate.workflow.releasing.unknown_models import UnknownModel, unknown_models
 from calibrate.workflow.watching.new_models import NewModel
 from db import Store

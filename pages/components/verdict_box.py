@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from calibrate.report.sentences import point_state
+from calibrate.report.sentences.tuning import point_state
 from calibrate.types import PointState, PointVerdict
 from pages.components.text import plain
 

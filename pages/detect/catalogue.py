@@ -10,8 +10,8 @@ import streamlit as st
 from calibrate import registry
 from calibrate.backends.catalogue import CatalogueEntry, entries
 from calibrate.detectors.base import Detector
-from calibrate.report.sentences import catalogue as sentences
-from calibrate.report.sentences.readiness import setup
+from calibrate.report.sentences.detection import catalogue as sentences
+from calibrate.report.sentences.detection.readiness import setup
 from db import Store
 from pages.components import run_view
 from pages.components.text import plain, spoken

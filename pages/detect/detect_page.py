@@ -11,7 +11,7 @@ import streamlit as st
 from calibrate import registry
 from calibrate.backends import files
 from calibrate.detectors.base import Detector
-from calibrate.report.sentences import detection as sentences
+from calibrate.report.sentences.detection import detection as sentences
 from calibrate.types import TraceFilter
 from calibrate.workflow.detection import readiness as step
 from calibrate.workflow.detection.detectors import put_in_place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.report.numbers import count, decimals, difference
-from calibrate.report.sentences import compare as sentences
+from calibrate.report.sentences.tuning import compare as sentences
 from calibrate.stats.intervals.ranking_differences import Comparison
 from calibrate.workflow.detection import configurations
 from calibrate.workflow.tuning import compare as step

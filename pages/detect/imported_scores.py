@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from calibrate.report.numbers import count, number
-from calibrate.report.sentences import readiness as ready_words
-from calibrate.report.sentences import scores as sentences
+from calibrate.report.sentences.detection import readiness as ready_words
+from calibrate.report.sentences.traces import scores as sentences
 from calibrate.types import ExternalDetector, FlagWhen
 from calibrate.workflow.detection import external as step
 from calibrate.workflow.detection.readiness import Group, Readiness

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from calibrate.report.sentences import readiness as sentences
-from calibrate.report.sentences import worth as worth_sentences
+from calibrate.report.sentences.detection import readiness as sentences
+from calibrate.report.sentences.detection import worth as worth_sentences
 from calibrate.workflow.detection.readiness import Group, Readiness, by_cause, by_field
 from calibrate.workflow.tuning.worth import Measured, Worth, measure_worth, ranked
 from db import Store

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from calibrate.report.numbers import count
-from calibrate.report.sentences import readiness as sentences
+from calibrate.report.sentences.detection import readiness as sentences
 from calibrate.workflow.detection.readiness import Readiness, Standing, total_of
 from db import Store
 from db.runs import Run

@@ -10,7 +10,7 @@ import streamlit as st
 
 from calibrate.errors import TouchstoneError
 from calibrate.report.numbers import count
-from calibrate.report.sentences import scores as sentences
+from calibrate.report.sentences.traces import scores as sentences
 from calibrate.types import FlagWhen
 from calibrate.workflow.detection import score_files as step
 from db import Store

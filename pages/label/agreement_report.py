@@ -8,8 +8,8 @@ import streamlit as st
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, interval, share
-from calibrate.report.sentences import agreement as sentences
-from calibrate.report.sentences import drawing
+from calibrate.report.sentences.labelling import agreement as sentences
+from calibrate.report.sentences.labelling import drawing
 from calibrate.stats.labels.agreement import ENRICHED, SHARE, Agreement
 from calibrate.stats.labels.sensitivity import AT_LEAST, Corrected, Errors, Measured
 from calibrate.types import Interval

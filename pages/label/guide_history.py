@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from calibrate.report.sentences import guides as sentences
+from calibrate.report.sentences.labelling import guides as sentences
 from calibrate.report.tables.guides import COLUMNS
 from calibrate.types import Guide
 from calibrate.workflow.labelling import guide_changes

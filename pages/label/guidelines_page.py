@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from calibrate.report.sentences import guides as sentences
+from calibrate.report.sentences.labelling import guides as sentences
 from calibrate.report.tables.guides import OURS
 from calibrate.workflow.labelling import guide_changes, guides
 from pages import shell

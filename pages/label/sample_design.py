@@ -11,7 +11,7 @@ from calibrate import registry
 from calibrate.orientation import SIGNS
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, number
-from calibrate.report.sentences import drawing
+from calibrate.report.sentences.labelling import drawing
 from calibrate.stats.sampling.designs import Cut
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.sampling import sample as step

@@ -9,7 +9,7 @@ from typing import Literal
 import streamlit as st
 
 from calibrate.report.numbers import count, share
-from calibrate.report.sentences import drawing
+from calibrate.report.sentences.labelling import drawing
 from calibrate.stats.sampling import designs
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.labelling import assignment

@@ -10,7 +10,7 @@ import streamlit as st
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import ago, count, duration, estimate, exact_share, plus_minus, share
-from calibrate.report.sentences import labels
+from calibrate.report.sentences.labelling import labels
 from calibrate.stats.sampling import designs
 from calibrate.stats.sampling.sizing import Stratum, halfwidth
 from calibrate.types import Sample, TraceFilter

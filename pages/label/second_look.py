@@ -6,7 +6,7 @@ import streamlit as st
 
 from calibrate.errors import BadInput
 from calibrate.report.numbers import number
-from calibrate.report.sentences import agreement as sentences
+from calibrate.report.sentences.labelling import agreement as sentences
 from calibrate.workflow.labelling import agreement as step
 from db import Store
 from pages import shell

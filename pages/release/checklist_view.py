@@ -7,7 +7,7 @@ from datetime import datetime
 
 import streamlit as st
 
-from calibrate.report.sentences import checklist as sentences
+from calibrate.report.sentences.releasing import checklist as sentences
 from calibrate.workflow.releasing.checklist import Checklist, Item, Mark
 from pages import shell
 from pages.components.text import plain

@@ -9,7 +9,7 @@ import streamlit as st
 
 from calibrate import settings
 from calibrate.errors import BadInput
-from calibrate.report.sentences import release as sentences
+from calibrate.report.sentences.releasing import release as sentences
 from calibrate.thresholds import diff
 from calibrate.thresholds.signing import Signer, read_signer
 from calibrate.workflow.releasing import approval, git_export, history

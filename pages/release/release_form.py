@@ -12,10 +12,10 @@ from calibrate import settings
 from calibrate.errors import BadInput
 from calibrate.report.names import title_of
 from calibrate.report.numbers import about, count, day, exact_share, interval, limit, share
-from calibrate.report.sentences import figures
-from calibrate.report.sentences import release as sentences
-from calibrate.report.sentences import segments as segment_words
-from calibrate.report.sentences.figures import saved_policy_in_words
+from calibrate.report.sentences.releasing import release as sentences
+from calibrate.report.sentences.tuning import figures
+from calibrate.report.sentences.tuning import segments as segment_words
+from calibrate.report.sentences.tuning.figures import saved_policy_in_words
 from calibrate.targets import check_inside
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Guarantee, Interval, OperatingPoint, Segments, Tier

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from calibrate.report.names import title_of
-from calibrate.report.sentences import labels as sentences
+from calibrate.report.sentences.labelling import labels as sentences
 from calibrate.workflow.releasing import labels_behind as step
 from db import Store
 from db.points import SavedPoint

@@ -11,7 +11,7 @@ import streamlit as st
 
 from calibrate import settings
 from calibrate.errors import Forbidden, StoreReplaced, TouchstoneError
-from calibrate.report.sentences.store import exposed
+from calibrate.report.sentences.traces.store import exposed
 from db import Store, open_store
 
 log = logging.getLogger("touchstone")

@@ -8,8 +8,8 @@ import streamlit as st
 
 from calibrate.errors import BadInput
 from calibrate.report.numbers import count, estimate, exact_share
-from calibrate.report.sentences import certification as sentences
-from calibrate.report.sentences import figures as wording
+from calibrate.report.sentences.tuning import certification as sentences
+from calibrate.report.sentences.tuning import figures as wording
 from calibrate.stats.certification.certificates import NotCertifiable, Offer
 from calibrate.workflow.certification import attempts, certify, planning
 from calibrate.workflow.certification.attempts import CertificationStatus

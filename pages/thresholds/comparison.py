@@ -9,8 +9,8 @@ from typing import Any
 import streamlit as st
 
 from calibrate.report.names import title_of
-from calibrate.report.sentences import compare as sentences
-from calibrate.report.sentences.labels import caution as caution_of
+from calibrate.report.sentences.labelling.labels import caution as caution_of
+from calibrate.report.sentences.tuning import compare as sentences
 from calibrate.report.tables.compare import COLUMNS
 from calibrate.types import Sample
 from calibrate.workflow.detection import configurations

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import decimals
-from calibrate.report.sentences.ensembles import compared_name
+from calibrate.report.sentences.tuning.ensembles import compared_name
 from calibrate.stats.ensembles.cascade import Frontier
 from calibrate.stats.ensembles.joint import Correlation
 from calibrate.types import Interval

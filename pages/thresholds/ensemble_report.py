@@ -22,9 +22,9 @@ from calibrate.report.numbers import (
     share,
     signed,
 )
-from calibrate.report.sentences import ensembles as wording
-from calibrate.report.sentences import point_state
-from calibrate.report.sentences.figures import lead
+from calibrate.report.sentences.tuning import ensembles as wording
+from calibrate.report.sentences.tuning import point_state
+from calibrate.report.sentences.tuning.figures import lead
 from calibrate.report.tables.ensembles import KIND_WORDS, on_page
 from calibrate.stats.ensembles.combine import PASS, Kind, Recipe
 from calibrate.types import Interval

@@ -8,7 +8,7 @@ import streamlit as st
 
 from calibrate import registry
 from calibrate.errors import BadInput
-from calibrate.report.sentences import probability as sentences
+from calibrate.report.sentences.tuning import probability as sentences
 from calibrate.stats.choosing.choose import NotEnoughLabels
 from calibrate.stats.fitting.probability_maps import MapCurve
 from calibrate.stats.fitting.reliability import Reliability

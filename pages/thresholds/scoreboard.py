@@ -6,7 +6,7 @@ import streamlit as st
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, exact_share, listed
-from calibrate.report.sentences import scoreboard
+from calibrate.report.sentences.tuning import scoreboard
 from calibrate.report.tables.column import as_csv
 from calibrate.report.tables.scoreboard import IN_FILES, ON_PAGE
 from calibrate.workflow.tuning import scoreboard as step

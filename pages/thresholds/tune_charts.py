@@ -12,7 +12,7 @@ import streamlit as st
 
 from calibrate import registry
 from calibrate.report.names import title_of
-from calibrate.report.sentences import figures as wording
+from calibrate.report.sentences.tuning import figures as wording
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.choosing.pool import Pool
 from calibrate.stats.intervals.sweep_intervals import AT_ONCE, Band, figures

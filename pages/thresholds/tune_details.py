@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from calibrate.report.names import title_of
-from calibrate.report.sentences import kinds as kinds_in_words
-from calibrate.report.sentences.threshold_figures import false_positive_rate
+from calibrate.report.sentences.labelling import kinds as kinds_in_words
+from calibrate.report.sentences.tuning.threshold_figures import false_positive_rate
 from calibrate.report.tables.kinds import columns
 from calibrate.types import OperatingPoint, Sample
 from calibrate.workflow.evidence import evidence

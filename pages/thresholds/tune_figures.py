@@ -9,7 +9,7 @@ from html import escape
 import streamlit as st
 
 from calibrate.report.numbers import about, count, interval, number, share
-from calibrate.report.sentences import figures as wording
+from calibrate.report.sentences.tuning import figures as wording
 from calibrate.types import Evidence, Interval, OperatingPoint, Trace
 from calibrate.workflow.evidence import evidence
 from db import Store

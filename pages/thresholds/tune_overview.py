@@ -7,8 +7,8 @@ from typing import Literal
 import streamlit as st
 
 from calibrate.report.numbers import count, listed, share
-from calibrate.report.sentences import figures as wording
-from calibrate.report.sentences.labels import caution as caution_of
+from calibrate.report.sentences.labelling.labels import caution as caution_of
+from calibrate.report.sentences.tuning import figures as wording
 from calibrate.stats.sweep.sweep import Missing
 from calibrate.workflow.evidence import evidence
 from db import Store

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import streamlit as st
 
-from calibrate.report.sentences import figures as wording
-from calibrate.report.sentences import labels
+from calibrate.report.sentences.labelling import labels
+from calibrate.report.sentences.tuning import figures as wording
 from calibrate.stats.choosing.policy import Policy
 from calibrate.types import Sample
 from calibrate.workflow.evidence import evidence

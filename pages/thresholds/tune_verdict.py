@@ -9,8 +9,9 @@ import streamlit as st
 from calibrate.errors import BadInput
 from calibrate.report.names import title_of
 from calibrate.report.numbers import exact_share
-from calibrate.report.sentences import figures as wording
-from calibrate.report.sentences import point_state, recalibration
+from calibrate.report.sentences.releasing import recalibration
+from calibrate.report.sentences.tuning import figures as wording
+from calibrate.report.sentences.tuning import point_state
 from calibrate.stats.choosing.policy import Policy
 from calibrate.types import OperatingPoint, PointState, PointVerdict, StateReason
 from calibrate.workflow.evidence import evidence

@@ -19,7 +19,7 @@ from calibrate.ingest import Preview, Record, preview
 from calibrate.ingest.formats import formats
 from calibrate.ingest.record import RECORD_FIELDS
 from calibrate.report.numbers import count, decimals, stamp
-from calibrate.report.sentences.imports import QUESTION
+from calibrate.report.sentences.traces.imports import QUESTION
 from calibrate.stats.sampling.designs import FEEDBACK, FLAGGED_ONLY
 from calibrate.targets import check_inside
 from calibrate.workflow.traces.import_labelled import labeller_of

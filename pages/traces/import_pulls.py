@@ -8,7 +8,7 @@ import streamlit as st
 
 from calibrate.errors import TouchstoneError
 from calibrate.ingest.systems.base import PullRequest
-from calibrate.report.sentences import pulls as sentences
+from calibrate.report.sentences.traces import pulls as sentences
 from calibrate.report.tables.pulls import COLUMNS, PREVIEW
 from calibrate.workflow.pulling.own_table import open_own_table
 from db import Store

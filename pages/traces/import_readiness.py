@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.report.numbers import count
-from calibrate.report.sentences import readiness as sentences
+from calibrate.report.sentences.detection import readiness as sentences
 from calibrate.workflow.detection import readiness as step
 from calibrate.workflow.detection.detect import scope_of
 from calibrate.workflow.detection.readiness import Group, Readiness

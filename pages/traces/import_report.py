@@ -9,9 +9,9 @@ import streamlit as st
 
 from calibrate.report.numbers import count, duration, listed
 from calibrate.report.progress import line
-from calibrate.report.sentences.figures import capitalised
-from calibrate.report.sentences.imports import ANSWER, left_purged, read_as, replaced, stated, unstated
-from calibrate.report.sentences.scores import taken
+from calibrate.report.sentences.traces.imports import ANSWER, left_purged, read_as, replaced, stated, unstated
+from calibrate.report.sentences.traces.scores import taken
+from calibrate.report.sentences.tuning.figures import capitalised
 from calibrate.sanitize import cell
 from pages.components.text import plain, visible
 from pages.traces.import_job import FileState, ImportJob

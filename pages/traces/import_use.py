@@ -7,8 +7,8 @@ import streamlit as st
 from calibrate.ingest import Preview
 from calibrate.ingest.inspection.profile import FIELDS, MORE_FIELDS
 from calibrate.report.numbers import count
-from calibrate.report.sentences.figures import capitalised
-from calibrate.report.sentences.imports import benchmark, can_run, field_name, filled, waits_for
+from calibrate.report.sentences.traces.imports import benchmark, can_run, field_name, filled, waits_for
+from calibrate.report.sentences.tuning.figures import capitalised
 from calibrate.workflow.detection.usable import by_missing, usable
 from pages.components.text import plain
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import streamlit as st
 
 from calibrate.report.names import title_of
-from calibrate.report.sentences import drift as sentences
-from calibrate.report.sentences import kinds as kind_sentences
+from calibrate.report.sentences.labelling import kinds as kind_sentences
+from calibrate.report.sentences.watching import drift as sentences
 from calibrate.workflow.labelling import guides
 from calibrate.workflow.releasing.by_segment import released_figures_by_kind
 from calibrate.workflow.releasing.history import read_release

@@ -8,7 +8,7 @@ import streamlit as st
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, listed, share
-from calibrate.report.sentences import drift as sentences
+from calibrate.report.sentences.watching import drift as sentences
 from calibrate.report.tables.drift import ON_PAGE
 from calibrate.report.weekly_html import figure, unit, urgency
 from calibrate.workflow.watching.drift_report import DetectorDrift, Report

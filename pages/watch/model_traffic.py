@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from calibrate.report.numbers import count
-from calibrate.report.sentences import models as sentences
-from calibrate.report.sentences.labels import caution as caution_of
+from calibrate.report.sentences.labelling.labels import caution as caution_of
+from calibrate.report.sentences.watching import models as sentences
 from calibrate.report.tables.models import columns, name_of
 from calibrate.workflow.upgrade import models_seen as step
 from db import Store

@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate import settings
-from calibrate.report.sentences import recalibration as sentences
-from calibrate.report.sentences.release import overtaken, unannounced
+from calibrate.report.sentences.releasing import recalibration as sentences
+from calibrate.report.sentences.releasing.release import overtaken, unannounced
 from calibrate.thresholds.signing import read_signer
 from calibrate.workflow.releasing import approval
 from calibrate.workflow.releasing.announce import announce

@@ -8,8 +8,8 @@ import streamlit as st
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, decimals
-from calibrate.report.sentences import impact, recalibration
-from calibrate.report.sentences.labels import caution as caution_of
+from calibrate.report.sentences.labelling.labels import caution as caution_of
+from calibrate.report.sentences.releasing import impact, recalibration
 from calibrate.report.tables.recalibration import ON_PAGE, SAYS
 from calibrate.workflow.upgrade import planning
 from calibrate.workflow.upgrade import recalibrate as step

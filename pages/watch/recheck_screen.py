@@ -11,8 +11,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, estimate, exact_share, interval, labelled, share
-from calibrate.report.sentences import labels
-from calibrate.report.sentences import recheck as sentences
+from calibrate.report.sentences.labelling import labels
+from calibrate.report.sentences.watching import recheck as sentences
 from calibrate.thresholds.model import DetectorEntry, Metrics, ThresholdsFile
 from calibrate.types import ATTRIBUTE, TraceFilter
 from calibrate.workflow.evidence.label_counts import label_counts

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, time, timedelta
 import streamlit as st
 
 from calibrate.report.names import title_of
-from calibrate.report.sentences import recheck as sentences
+from calibrate.report.sentences.watching import recheck as sentences
 from calibrate.thresholds.model import DetectorEntry
 from calibrate.workflow.releasing.history import promised_precision
 from calibrate.workflow.watching import recheck as step

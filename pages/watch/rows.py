@@ -7,7 +7,7 @@ from datetime import datetime
 import streamlit as st
 
 from calibrate.report.names import title_of
-from calibrate.report.sentences import live as sentences
+from calibrate.report.sentences.watching import live as sentences
 from calibrate.workflow.watching.live import Due, LiveThreshold
 from calibrate.workflow.week.standing import Standing
 from pages import shell

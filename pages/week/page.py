@@ -6,7 +6,7 @@ from datetime import datetime
 
 import streamlit as st
 
-from calibrate.report.sentences import labels
+from calibrate.report.sentences.labelling import labels
 from calibrate.stats.sampling import designs
 from calibrate.workflow.week.week import week
 from db import Store

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from calibrate.report.rate_chart import ALL, rate_chart
-from calibrate.report.sentences import rates as sentences
+from calibrate.report.sentences.watching import rates as sentences
 from calibrate.workflow.upgrade.models_seen import offered
 from calibrate.workflow.week.rates import Rates, weekly_rates
 from db import Store

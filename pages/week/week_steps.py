@@ -9,8 +9,8 @@ from datetime import datetime
 import streamlit as st
 
 from calibrate.report.numbers import ago, count
-from calibrate.report.sentences import labels
-from calibrate.report.sentences import week as sentences
+from calibrate.report.sentences.labelling import labels
+from calibrate.report.sentences.watching import week as sentences
 from calibrate.types import Sample, StateReason
 from calibrate.workflow.labelling import assignment
 from calibrate.workflow.watching.live import Due

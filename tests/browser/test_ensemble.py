@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from calibrate import registry
-from calibrate.report.sentences import ensembles as sentences
-from calibrate.report.sentences import learning as wording
+from calibrate.report.sentences.tuning import ensembles as sentences
+from calibrate.report.sentences.tuning import learning as wording
 from calibrate.stats.ensembles import rules
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.types import Score, Trace

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from calibrate.report.sentences.threshold_figures import figures_at
+from calibrate.report.sentences.tuning.threshold_figures import figures_at
 from calibrate.stats.choosing import policy
 from calibrate.types import Label
 from calibrate.workflow.evidence import loading

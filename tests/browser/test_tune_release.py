@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from calibrate.report.sentences.threshold_figures import figures_at
+from calibrate.report.sentences.tuning.threshold_figures import figures_at
 from calibrate.runtime import decide, load
 from calibrate.stats.choosing import policy
 from calibrate.types import Member, TraceFilter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from calibrate.errors import BadInput
-from calibrate.report.sentences import ensembles as wording
+from calibrate.report.sentences.tuning import ensembles as wording
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.types import StateReason
 from calibrate.workflow.tuning import ensemble as step

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from calibrate.cli import main
-from calibrate.report.sentences import scoreboard as sentences
+from calibrate.report.sentences.tuning import scoreboard as sentences
 from calibrate.workflow.traces.import_labelled import import_traces
 from calibrate.workflow.tuning.scoreboard import scoreboard
 from db import Store

@@ -10,7 +10,7 @@ import pytest
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences.labels import caution as caution_of
+from calibrate.report.sentences.labelling.labels import caution as caution_of
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.sampling.likeness import compare_with_traffic
 from calibrate.types import EnsembleData, EnsembleMember, Record, StateReason, Trace

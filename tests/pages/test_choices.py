@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from calibrate.report.sentences.drawing import precision_known
+from calibrate.report.sentences.labelling.drawing import precision_known
 from calibrate.stats.choosing.policy import Policy
 from calibrate.types import TraceFilter
 from calibrate.workflow.sampling.sizing import Plan

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from calibrate import settings as environment
 from calibrate.errors import BadInput
 from calibrate.ingest import ImportReport
-from calibrate.report.sentences.compare import settings, verdict
+from calibrate.report.sentences.tuning.compare import settings, verdict
 from calibrate.report.tables.models import columns
 from calibrate.stats.choosing.policy import Policy
 from calibrate.stats.intervals.best_of_many import judge

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from calibrate.report.sentences.agreement import coefficient, impossible, sentence, sentences
+from calibrate.report.sentences.labelling.agreement import coefficient, impossible, sentence, sentences
 from calibrate.stats.labels.agreement import Agreement
 from calibrate.stats.labels.sensitivity import Errors, what_if
 from calibrate.types import Interval

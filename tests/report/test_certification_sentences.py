@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from calibrate.report.sentences.certification import no_plan, status
+from calibrate.report.sentences.tuning.certification import no_plan, status
 from calibrate.stats.certification.certificates import NotCertifiable, Plan, Shortfall, ShortfallReason, Step
 from calibrate.types import Guarantee, Interval, Sample, TraceFilter
 from calibrate.workflow.certification.attempts import Attempt, CertificationStatus, Outcome, Terms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrate.report.sentences.drift import comparison
+from calibrate.report.sentences.watching.drift import comparison
 from calibrate.stats.monitoring.drift import Moved, Shift, Side
 
 

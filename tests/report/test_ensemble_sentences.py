@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from calibrate.report.sentences.ensembles import comparison, difference_words, joint_sentence, notes
+from calibrate.report.sentences.tuning.ensembles import comparison, difference_words, joint_sentence, notes
 from calibrate.stats.ensembles.combine import FEW, Recipe
 from calibrate.stats.ensembles.joint import Joint
 from calibrate.types import Interval

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from calibrate.report.sentences import point_state
-from calibrate.report.sentences.figures import cautions, interval, missing, sentence, why
+from calibrate.report.sentences.tuning import point_state
+from calibrate.report.sentences.tuning.figures import cautions, interval, missing, sentence, why
 from calibrate.stats.choosing.choose import choose, choose_bounded
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.sweep.sweep import sweep

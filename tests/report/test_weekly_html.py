@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from calibrate.report import weekly_html
-from calibrate.report.sentences import week
-from calibrate.report.sentences import weekly as sentences
+from calibrate.report.sentences.watching import week
+from calibrate.report.sentences.watching import weekly as sentences
 from calibrate.stats.monitoring.drift import Moved, Shift, Side
 from calibrate.types import Interval, Sample, TraceFilter
 from calibrate.workflow.evidence.label_counts import LabelCounts

@@ -14,7 +14,7 @@ import pytest
 from calibrate.cli import grammar, verify
 from calibrate.cli import release as release_verb
 from calibrate.errors import BadInput
-from calibrate.report.sentences import release as sentences
+from calibrate.report.sentences.releasing import release as sentences
 from calibrate.runtime import decide, load
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.thresholds import Sampling, ThresholdsFile, diff

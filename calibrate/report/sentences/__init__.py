@@ -1,1 +1,1 @@
-"""Sentences, one module per kind of result."""
+"""Sentences, one module per kind of result, in the rooms of the workflow."""

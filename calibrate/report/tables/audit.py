@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from calibrate.report.numbers import stamp
-from calibrate.report.sentences import audit as sentences
+from calibrate.report.sentences.traces import audit as sentences
 from calibrate.report.tables.column import Column
 from calibrate.sanitize import one_line
 

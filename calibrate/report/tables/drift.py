@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import UNKNOWN, count, number, share
-from calibrate.report.sentences.drift import STATES, line_verdict
+from calibrate.report.sentences.watching.drift import STATES, line_verdict
 from calibrate.report.tables.column import NOTHING, Column, Form
 from calibrate.report.tables.models import name_of
 from calibrate.stats.monitoring.drift import Shift, Side

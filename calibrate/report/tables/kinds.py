@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from calibrate.report.sentences.kinds import name
+from calibrate.report.sentences.labelling.kinds import name
 from calibrate.report.tables.column import Column, Form
 from calibrate.stats.labels.by_kind import KindRecall
 

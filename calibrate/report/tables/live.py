@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from calibrate.report.sentences import live as sentences
+from calibrate.report.sentences.watching import live as sentences
 from calibrate.report.tables.column import Column
 from calibrate.workflow.watching.live import LiveThreshold
 

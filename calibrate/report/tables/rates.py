@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from calibrate.report.numbers import count, estimate, interval
-from calibrate.report.sentences.rates import name_of
+from calibrate.report.sentences.watching.rates import name_of
 from calibrate.sanitize import visible
 from calibrate.workflow.week.rates import Rates
 

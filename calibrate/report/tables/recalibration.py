@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import estimate, limit, share
-from calibrate.report.sentences.figures import saved_policy_in_words
-from calibrate.report.sentences.recalibration import stays
+from calibrate.report.sentences.releasing.recalibration import stays
+from calibrate.report.sentences.tuning.figures import saved_policy_in_words
 from calibrate.report.tables.column import NOTHING, Column
 from calibrate.sanitize import one_line
 from calibrate.types import Interval

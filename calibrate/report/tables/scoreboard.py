@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import interval, limit
-from calibrate.report.sentences.scoreboard import recognizes, why
+from calibrate.report.sentences.tuning.scoreboard import recognizes, why
 from calibrate.report.tables.column import Column, Form
 from calibrate.workflow.tuning.scoreboard import AtPoint, Line
 

@@ -17,7 +17,7 @@ import streamlit as st
 from calibrate.backends.logprobs import NoLogprobs, NotLogprobs, logprobs, places
 from calibrate.backends.text.citations import citations
 from calibrate.report.numbers import count, decimals, minute, number
-from calibrate.report.sentences.purges import purged_on
+from calibrate.report.sentences.traces.purges import purged_on
 from calibrate.sanitize import visible
 from calibrate.types import Evidence, Source, Span, Trace
 from pages.components.labelling.segments import Mark, segments

@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrate.errors import BadInput
 from calibrate.report.numbers import ago, count, estimate
-from calibrate.report.sentences.labels import held_back
+from calibrate.report.sentences.labelling.labels import held_back
 from calibrate.sanitize import visible
 from calibrate.stats.sampling.designs import speaks_for_all
 from calibrate.types import Label, Sample

@@ -11,8 +11,8 @@ import numpy as np
 
 from calibrate.orientation import SIGNS
 from calibrate.report.numbers import about, estimate, limit, number, share
-from calibrate.report.sentences.point_state import HEADLINES, why_with_labels
-from calibrate.report.sentences.threshold_figures import Figure, figures_at
+from calibrate.report.sentences.tuning.point_state import HEADLINES, why_with_labels
+from calibrate.report.sentences.tuning.threshold_figures import Figure, figures_at
 from calibrate.types import OperatingPoint, PointState, PointVerdict, Strength
 from calibrate.workflow.evidence.evidence import Evidence
 from pages.components import charts

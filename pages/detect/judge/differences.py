@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.report.numbers import count
-from calibrate.report.sentences import aligning as sentences
+from calibrate.report.sentences.detection import aligning as sentences
 from calibrate.types import Trace
 from calibrate.workflow.aligning.side_by_side import Difference, SideBySide, shared_remarks
 from db import Store

@@ -6,7 +6,7 @@ import streamlit as st
 
 from calibrate.errors import BadInput, TouchstoneError
 from calibrate.report.numbers import ago, count
-from calibrate.report.sentences import aligning as sentences
+from calibrate.report.sentences.detection import aligning as sentences
 from calibrate.workflow.aligning import proposal, saving
 from calibrate.workflow.aligning.judges import file_of, load_judge
 from calibrate.workflow.detection import team_files

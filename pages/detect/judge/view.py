@@ -6,7 +6,7 @@ import streamlit as st
 
 from calibrate import registry
 from calibrate.detectors.base import Detector
-from calibrate.report.sentences import aligning as sentences
+from calibrate.report.sentences.detection import aligning as sentences
 from calibrate.types import TraceFilter
 from calibrate.workflow.aligning.judges import alignable
 from calibrate.workflow.aligning.side_by_side import SideBySide, side_by_side

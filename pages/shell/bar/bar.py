@@ -14,7 +14,7 @@ from calibrate import registry, settings
 from calibrate.errors import TouchstoneError
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count
-from calibrate.report.sentences import labels as sentences
+from calibrate.report.sentences.labelling import labels as sentences
 from calibrate.types import Sample, TraceFilter
 from calibrate.workflow.detection import configurations
 from db import Store

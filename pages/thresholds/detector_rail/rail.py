@@ -12,8 +12,8 @@ import streamlit as st
 from calibrate.errors import TouchstoneError
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, decimal_interval, decimals, share
-from calibrate.report.sentences.scoreboard import recognizes_model, within_in_words
-from calibrate.report.sentences.scoreboard import silent as silent_in_words
+from calibrate.report.sentences.tuning.scoreboard import recognizes_model, within_in_words
+from calibrate.report.sentences.tuning.scoreboard import silent as silent_in_words
 from calibrate.types import Interval, Sample
 from calibrate.workflow.tuning.model_identity import MODEL
 from calibrate.workflow.tuning.scoreboard import LENGTH, Scoreboard

@@ -7,7 +7,7 @@ import streamlit as st
 from calibrate.detectors.learned import NAME
 from calibrate.errors import BadInput
 from calibrate.report.numbers import decimal_interval, decimals, labelled, signed
-from calibrate.report.sentences import learning as wording
+from calibrate.report.sentences.tuning import learning as wording
 from calibrate.types import Interval
 from calibrate.workflow.tuning import learn as step
 from db import Store

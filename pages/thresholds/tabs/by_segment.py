@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from calibrate.errors import BadInput
-from calibrate.report.sentences import point_state as states
-from calibrate.report.sentences import segments as sentences
-from calibrate.report.sentences.certification import certified_segments
+from calibrate.report.sentences.tuning import point_state as states
+from calibrate.report.sentences.tuning import segments as sentences
+from calibrate.report.sentences.tuning.certification import certified_segments
 from calibrate.report.tables.segments import COLUMNS
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.stats.segments.choosing import KINDS

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from calibrate.errors import BadInput
 from calibrate.report.numbers import count, decimals, stamp
-from calibrate.report.sentences.purges import IN_PLACE
+from calibrate.report.sentences.traces.purges import IN_PLACE
 from calibrate.types import TraceFilter
 from db import Store
 from db.listing.lines import After, Line, Order, ScoreBand

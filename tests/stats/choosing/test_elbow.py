@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from calibrate.report.sentences import figures
+from calibrate.report.sentences.tuning import figures
 from calibrate.stats.choosing.choose import choose
 from calibrate.stats.choosing.elbow import Elbow, ElbowDoubt, Spread, elbow_gain, elbow_spread
 from calibrate.stats.choosing.policy import Policy

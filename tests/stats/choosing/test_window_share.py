@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrate.report.sentences import figures
+from calibrate.report.sentences.tuning import figures
 from calibrate.stats.choosing.bounded import Bounded, bounded
 from calibrate.stats.choosing.window_share import MUCH, WindowShare, window_share
 from calibrate.stats.sampling.designs import allocate

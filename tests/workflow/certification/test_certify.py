@@ -15,8 +15,9 @@ from scipy.stats import binom, binomtest, hypergeom
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences import certification, recalibration
-from calibrate.report.sentences import release as sentences
+from calibrate.report.sentences.releasing import recalibration
+from calibrate.report.sentences.releasing import release as sentences
+from calibrate.report.sentences.tuning import certification
 from calibrate.stats.certification.certificates import NotCertifiable, ShortfallReason
 from calibrate.stats.certification.ladder import build_ladder, local_weights
 from calibrate.types import Guarantee, Label

@@ -15,7 +15,7 @@ from scipy.stats import median_abs_deviation
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences.models import skipped
+from calibrate.report.sentences.watching.models import skipped
 from calibrate.runtime.scoring import Scorer
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label, Record, Token, Trace, Verdict

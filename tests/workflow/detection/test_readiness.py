@@ -18,7 +18,7 @@ from calibrate.cli import main
 from calibrate.detectors.base import missing
 from calibrate.engines.run import Tally
 from calibrate.ingest.inspection.profile import Profiler
-from calibrate.report.sentences import readiness as sentences
+from calibrate.report.sentences.detection import readiness as sentences
 from calibrate.types import Chosen, Record, Score, Source, Token, Trace, TraceFilter
 from calibrate.workflow.detection import detect
 from calibrate.workflow.detection.readiness import Group, Readiness, Standing, by_cause, by_field, readiness, total_of

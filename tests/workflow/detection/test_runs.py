@@ -13,7 +13,7 @@ import pytest
 from calibrate import registry
 from calibrate.backends.chat import chat
 from calibrate.cli import main
-from calibrate.report.sentences import detection as sentences
+from calibrate.report.sentences.detection import detection as sentences
 from calibrate.types import Record, Source, Trace
 from calibrate.workflow.detection import detect, outcomes
 from calibrate.workspace import Workspace, using

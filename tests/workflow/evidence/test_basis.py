@@ -10,7 +10,7 @@ import pytest
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences.labels import caution as caution_of
+from calibrate.report.sentences.labelling.labels import caution as caution_of
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Interval, Label, Record, Trace, TraceFilter
 from calibrate.workflow.certification import planning

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from calibrate.cli import main
-from calibrate.report.sentences import labels as sentences
+from calibrate.report.sentences.labelling import labels as sentences
 from calibrate.types import Label
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.labels_at_hand import labels_at_hand

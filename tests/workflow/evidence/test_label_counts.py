@@ -9,7 +9,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from calibrate.report.sentences import labels as sentences
+from calibrate.report.sentences.labelling import labels as sentences
 from calibrate.types import Label, TraceFilter, Verdict
 from calibrate.workflow.evidence import basis
 from calibrate.workflow.evidence.label_counts import Gap, LabelCounts, find_gap, label_counts

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binomtest
 
 from calibrate.cli import main
-from calibrate.report.sentences import agreement as sentences
+from calibrate.report.sentences.labelling import agreement as sentences
 from calibrate.workflow.labelling import agreement as step
 from calibrate.workflow.labelling.gold_agreement import GoldAgreement, gold_agreement
 from db import Store

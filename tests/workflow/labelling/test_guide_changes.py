@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrate.report.sentences.guides import kinds_changed
+from calibrate.report.sentences.labelling.guides import kinds_changed
 from calibrate.types import Guide, Kind
 from calibrate.workflow.labelling import guide_changes, guide_file, guides
 from db import Store, open_store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calibrate.report.sentences import agreement as sentences
+from calibrate.report.sentences.labelling import agreement as sentences
 from calibrate.types import Sample
 from calibrate.workflow.labelling import repeats
 from db import Store

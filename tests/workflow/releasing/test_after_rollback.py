@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from calibrate.report.sentences import drift as sentences
-from calibrate.report.sentences import recheck as recheck_sentences
+from calibrate.report.sentences.watching import drift as sentences
+from calibrate.report.sentences.watching import recheck as recheck_sentences
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label
 from calibrate.workflow.evidence import loading

@@ -12,7 +12,7 @@ from scipy.stats import beta
 
 from calibrate.cli import main
 from calibrate.errors import BadInput, UnknownDetector
-from calibrate.report.sentences import checklist as sentences
+from calibrate.report.sentences.releasing import checklist as sentences
 from calibrate.types import Label, PointState, PointVerdict, Record, Source, StateReason, Trace
 from calibrate.workflow.releasing import release as step
 from calibrate.workflow.releasing.checklist import ENOUGH, FRESH, Facts, Item, Mark, checklist, checklists, decide

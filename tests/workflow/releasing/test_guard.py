@@ -11,7 +11,7 @@ import pytest
 
 from calibrate import registry
 from calibrate.errors import BadInput
-from calibrate.report.sentences import impact as sentences
+from calibrate.report.sentences.releasing import impact as sentences
 from calibrate.stats.choosing import policy
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.types import Interval, Label, Record, Score, Trace
@@ -217,7 +217,7 @@ def test_undated_traffic_has_unknown_flags_a_day(store: Store) -> None:
     ],
 )
 def test_differences_read_as_people_say_them(figure: Interval, said: str) -> None:
-    from calibrate.report.sentences.impact import change
+    from calibrate.report.sentences.releasing.impact import change
 
     assert change(figure, "hallucinations a day", bounds=True) == said
 

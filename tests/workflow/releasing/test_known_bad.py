@@ -10,7 +10,7 @@ import pytest
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences import point_state
+from calibrate.report.sentences.tuning import point_state
 from calibrate.runtime import load
 from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds.model import ThresholdsFile, from_json, to_json

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import event
 
 from calibrate.errors import BadInput, TouchstoneError
-from calibrate.report.sentences import release as sentences
+from calibrate.report.sentences.releasing import release as sentences
 from calibrate.runtime import decide, load
 from calibrate.stats.choosing import policy
 from calibrate.thresholds import files

@@ -16,7 +16,7 @@ import pytest
 
 from calibrate import settings
 from calibrate.errors import BadInput
-from calibrate.report.sentences.release import unannounced
+from calibrate.report.sentences.releasing.release import unannounced
 from calibrate.settings import ReleaseSettings
 from calibrate.thresholds import files
 from calibrate.workflow.releasing import announce

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from calibrate.errors import TouchstoneError
-from calibrate.report.sentences import release as sentences
+from calibrate.report.sentences.releasing import release as sentences
 from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds import diff
 from calibrate.thresholds.model import ThresholdsFile

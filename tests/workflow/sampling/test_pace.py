@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from calibrate.errors import BadInput
-from calibrate.report.sentences import drawing
+from calibrate.report.sentences.labelling import drawing
 from calibrate.types import Label, Record, Trace
 from calibrate.workflow.sampling.pace import ASSUMED, Pace, pace_of_each, team_pace, traces_for
 from db import Store, open_store

@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences import labels
+from calibrate.report.sentences.labelling import labels
 from calibrate.stats.sampling.designs import Cut
 from calibrate.types import Label, Member, Record, Sample, Trace, TraceFilter
 from calibrate.workflow.evidence import evidence, loading

@@ -8,7 +8,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences import compare as sentences
+from calibrate.report.sentences.tuning import compare as sentences
 from calibrate.types import Label, Record, Trace
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.tuning import compare

@@ -10,7 +10,7 @@ import pytest
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences import ensembles as sentences
+from calibrate.report.sentences.tuning import ensembles as sentences
 from calibrate.stats.ensembles import rules
 from calibrate.stats.ensembles.combine import Recipe
 from calibrate.stats.ensembles.rules import Fixed, Logistic

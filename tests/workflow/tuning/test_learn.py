@@ -13,8 +13,8 @@ import pytest
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences import learning as learning_sentences
-from calibrate.report.sentences.scoreboard import sentences
+from calibrate.report.sentences.tuning import learning as learning_sentences
+from calibrate.report.sentences.tuning.scoreboard import sentences
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label, Member, Record, Source, Trace, TraceFilter
 from calibrate.workflow.detection import detect

@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences.scoreboard import sentences
+from calibrate.report.sentences.tuning.scoreboard import sentences
 from calibrate.report.tables.column import as_csv
 from calibrate.report.tables.scoreboard import IN_FILES
 from calibrate.sanitize import cell

@@ -12,7 +12,7 @@ import pytest
 from calibrate import runtime
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences import segments as sentences
+from calibrate.report.sentences.tuning import segments as sentences
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label, Record, Trace
 from calibrate.workflow.evidence import loading

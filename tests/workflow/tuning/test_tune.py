@@ -16,7 +16,7 @@ from calibrate import registry
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.orientation import flags
-from calibrate.report.sentences import figures
+from calibrate.report.sentences.tuning import figures
 from calibrate.stats.choosing.choose import NotEnoughLabels
 from calibrate.stats.choosing.policy import Policy, parse
 from calibrate.types import Counted, Label, Record, Score, Trace, TraceFilter

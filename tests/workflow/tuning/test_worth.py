@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibrate import registry
-from calibrate.report.sentences import worth as sentences
+from calibrate.report.sentences.detection import worth as sentences
 from calibrate.types import Interval
 from calibrate.workflow.tuning.worth import Measured, Worth, measure_worth, packaged, ranked
 from db import Store

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binomtest
 
 from calibrate.cli import main
-from calibrate.report.sentences import models as sentences
+from calibrate.report.sentences.watching import models as sentences
 from calibrate.types import Interval, Label, Record, Trace, TraceFilter
 from calibrate.workflow.evidence.basis import Caution, Chosen
 from calibrate.workflow.releasing import release

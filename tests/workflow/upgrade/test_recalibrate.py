@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.report.numbers import limit, share
-from calibrate.report.sentences import recalibration
+from calibrate.report.sentences.releasing import recalibration
 from calibrate.report.tables.column import cells
 from calibrate.report.tables.recalibration import ON_PAGE
 from calibrate.runtime import load

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calibrate.report.sentences import recalibration
+from calibrate.report.sentences.releasing import recalibration
 from calibrate.stats.choosing.policy import parse
 from calibrate.thresholds.states import states_in
 from calibrate.types import Interval, Label, Record, Score, Segments, SegmentThreshold, Trace

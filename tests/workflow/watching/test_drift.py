@@ -12,7 +12,7 @@ from scipy.stats import energy_distance, fisher_exact
 from calibrate import workspace
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences import drift as sentences
+from calibrate.report.sentences.watching import drift as sentences
 from calibrate.stats.monitoring.drift import Window
 from calibrate.types import ExternalDetector, TraceFilter
 from calibrate.workflow.sampling import sample

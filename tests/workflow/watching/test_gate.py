@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.report import markdown
-from calibrate.report.sentences.gate import cautions
+from calibrate.report.sentences.watching.gate import cautions
 from calibrate.runtime import decide
 from calibrate.thresholds import Cuts, EnsembleEntry, EnsembleMetrics, Metrics, ThresholdsFile, write
 from calibrate.types import Interval, Record, Score, Trace, TraceFilter

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from calibrate.report.sentences import live as sentences
+from calibrate.report.sentences.watching import live as sentences
 from calibrate.thresholds.states import Judged
 from calibrate.types import Interval, Label, PointState, PointVerdict, StateReason, TraceFilter
 from calibrate.workflow.releasing import release

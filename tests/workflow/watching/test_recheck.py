@@ -13,8 +13,8 @@ from scipy.special import betainc, betaln
 
 from calibrate.cli import main
 from calibrate.errors import BadInput
-from calibrate.report.sentences import recalibration
-from calibrate.report.sentences import recheck as sentences
+from calibrate.report.sentences.releasing import recalibration
+from calibrate.report.sentences.watching import recheck as sentences
 from calibrate.types import Label, Member, TraceFilter
 from calibrate.workflow.upgrade import planning
 from calibrate.workflow.watching import recheck

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from calibrate.report.sentences import drift as drift_sentences
-from calibrate.report.sentences import live as live_sentences
-from calibrate.report.sentences import recheck as sentences
+from calibrate.report.sentences.watching import drift as drift_sentences
+from calibrate.report.sentences.watching import live as live_sentences
+from calibrate.report.sentences.watching import recheck as sentences
 from calibrate.types import Interval, Label, Record, Segments, SegmentThreshold, Trace
 from calibrate.workflow.releasing import known_bad
 from calibrate.workflow.tuning.point_state import Counted

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binomtest
 
 from calibrate.errors import BadInput
-from calibrate.report.sentences import rates as sentences
+from calibrate.report.sentences.watching import rates as sentences
 from calibrate.types import Label, Member, Record, Trace, TraceFilter
 from calibrate.workflow.week.rates import Series, weekly_rates
 from db import Store

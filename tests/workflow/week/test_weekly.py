@@ -15,8 +15,8 @@ from sqlalchemy import func, select
 from calibrate.cli import main
 from calibrate.errors import BadInput
 from calibrate.report import weekly_html
-from calibrate.report.sentences import drift
-from calibrate.report.sentences import weekly as sentences
+from calibrate.report.sentences.watching import drift
+from calibrate.report.sentences.watching import weekly as sentences
 from calibrate.stats.choosing.policy import parse
 from calibrate.stats.sampling import designs
 from calibrate.types import Label, Record, Source, Trace

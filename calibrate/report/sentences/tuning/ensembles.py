@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import UNKNOWN, count, estimate, exact_share, interval, listed, points, share
-from calibrate.report.sentences.figures import not_bounded
+from calibrate.report.sentences.tuning.figures import not_bounded
 from calibrate.stats.ensembles.combine import FEW, Kind, Recipe
 from calibrate.stats.ensembles.joint import Joint
 from calibrate.types import Ensemble, Interval

@@ -8,8 +8,8 @@ from calibrate.orientation import SIGNS
 from calibrate.report.names import title_of
 from calibrate.report.numbers import about, count, decimals, difference, exact_share, number, share
 from calibrate.report.numbers import interval as interval_of
-from calibrate.report.sentences.certification import tested
-from calibrate.report.sentences.labels import none_counts
+from calibrate.report.sentences.labelling.labels import none_counts
+from calibrate.report.sentences.tuning.certification import tested
 from calibrate.sanitize import one_line
 from calibrate.stats.choosing.bounded import START, NotBounded
 from calibrate.stats.choosing.elbow import Elbow, ElbowDoubt

@@ -6,8 +6,8 @@ from datetime import date, datetime
 from shlex import quote
 
 from calibrate.report.numbers import ago, count, day, estimate, exact_share, labelled, listed, period, share
-from calibrate.report.sentences import drift as drifting
-from calibrate.report.sentences import point_state
+from calibrate.report.sentences.tuning import point_state
+from calibrate.report.sentences.watching import drift as drifting
 from calibrate.sanitize import one_line, visible
 from calibrate.thresholds.segments import name_segment
 from calibrate.workflow.watching.drift_report import DriftState

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from calibrate.report.numbers import ago, count, day, listed, share
-from calibrate.report.sentences import point_state
-from calibrate.report.sentences.certification import certified_segments
-from calibrate.report.sentences.figures import capitalised
+from calibrate.report.sentences.tuning import point_state
+from calibrate.report.sentences.tuning.certification import certified_segments
+from calibrate.report.sentences.tuning.figures import capitalised
 from calibrate.sanitize import one_line
 from calibrate.workflow.releasing.checklist import ENOUGH, FRESH, Checklist, Facts, Item, Mark
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calibrate.report.numbers import about, count, interval, share
-from calibrate.report.sentences.figures import lead
+from calibrate.report.sentences.tuning.figures import lead
 from calibrate.types import OperatingPoint
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from calibrate.report.names import title_of
-from calibrate.report.sentences import point_state
+from calibrate.report.sentences.tuning import point_state
 from calibrate.sanitize import visible
 from calibrate.thresholds.model import ThresholdsFile
 from calibrate.thresholds.states import Judged, states_in

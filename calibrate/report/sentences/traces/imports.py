@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from calibrate.ingest.formats import formats, title_of
 from calibrate.ingest.inspection.profile import FIELDS, MORE_FIELDS, Profile
 from calibrate.report.numbers import count, listed
-from calibrate.report.sentences.readiness import FIELDS as LACKING
-from calibrate.report.sentences.readiness import how_to_log
+from calibrate.report.sentences.detection.readiness import FIELDS as LACKING
+from calibrate.report.sentences.detection.readiness import how_to_log
 from calibrate.sanitize import one_line, visible
 from calibrate.types import Sample
 from calibrate.workflow.detection.usable import Usable

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, duration, listed, share
-from calibrate.report.sentences import live, point_state
+from calibrate.report.sentences.tuning import point_state
+from calibrate.report.sentences.watching import live
 from calibrate.sanitize import one_line
 from calibrate.types import StateReason
 from calibrate.workflow.watching.live import Because

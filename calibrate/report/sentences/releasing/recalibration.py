@@ -7,7 +7,9 @@ from shlex import quote
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count
-from calibrate.report.sentences import certification, figures, impact, point_state, recheck
+from calibrate.report.sentences.releasing import impact
+from calibrate.report.sentences.tuning import certification, figures, point_state
+from calibrate.report.sentences.watching import recheck
 from calibrate.sanitize import one_line, visible
 from calibrate.thresholds.segments import describe_segments
 from calibrate.types import Segments

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import count, decimal_interval, decimals, difference, listed
-from calibrate.report.sentences import figures
-from calibrate.report.sentences.labels import caution as caution_of
+from calibrate.report.sentences.labelling.labels import caution as caution_of
+from calibrate.report.sentences.tuning import figures
 from calibrate.stats.intervals.best_of_many import Verdict
 from calibrate.stats.intervals.ranking_within import Recognizes, Within
 from calibrate.stats.sweep.sweep import RANKABLE

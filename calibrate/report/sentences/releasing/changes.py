@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrate.report.numbers import count, number, share
-from calibrate.report.sentences import impact
-from calibrate.report.sentences.figures import saved_policy_in_words
+from calibrate.report.sentences.releasing import impact
+from calibrate.report.sentences.tuning.figures import saved_policy_in_words
 from calibrate.sanitize import one_line
 from calibrate.thresholds.changes import Change, describe_guarantee
 from calibrate.types import Guarantee, Interval

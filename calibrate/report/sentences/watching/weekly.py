@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calibrate.detectors.shared.external import imported
 from calibrate.report.numbers import count
-from calibrate.report.sentences import drift, week
+from calibrate.report.sentences.watching import drift, week
 from calibrate.workflow.week.weekly import NotRun, Scored, Weekly
 
 

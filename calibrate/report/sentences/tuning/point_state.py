@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calibrate.report.names import title_of
 from calibrate.report.numbers import about, count, estimate, exact_share, interval, share, share_beside
-from calibrate.report.sentences.figures import capitalised, chance_words
+from calibrate.report.sentences.tuning.figures import capitalised, chance_words
 from calibrate.sanitize import one_line
 from calibrate.types import OperatingPoint, PointState, PointVerdict, StateReason
 from calibrate.workflow.tuning.better_steps import BetterKind, BetterStep, count_more_labels

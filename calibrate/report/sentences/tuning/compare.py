@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from calibrate.report import numbers
 from calibrate.report.numbers import count
-from calibrate.report.sentences import figures
-from calibrate.report.sentences.figures import FEW_POSITIVES
+from calibrate.report.sentences.tuning import figures
+from calibrate.report.sentences.tuning.figures import FEW_POSITIVES
 from calibrate.sanitize import one_line
 from calibrate.stats.intervals.best_of_many import Verdict
 from calibrate.stats.intervals.ranking_differences import Comparison

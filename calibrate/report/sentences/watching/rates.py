@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from calibrate.report.numbers import count, estimate, interval, points, share
-from calibrate.report.sentences import models
-from calibrate.report.sentences.labels import caution
-from calibrate.report.sentences.models import NO_DIFFERENCE
+from calibrate.report.sentences.labelling.labels import caution
+from calibrate.report.sentences.watching import models
+from calibrate.report.sentences.watching.models import NO_DIFFERENCE
 from calibrate.sanitize import one_line, visible
 from calibrate.stats.sampling.designs import default_name
 from calibrate.workflow.week.rates import Rates, Series, WeekRate, start_of

@@ -1,0 +1,1 @@
+"""Sentences on detectors, their runs, and judges."""

@@ -1,0 +1,1 @@
+"""Sentences on samples, labels and how far people agree."""

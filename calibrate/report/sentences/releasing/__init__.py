@@ -1,0 +1,1 @@
+"""Sentences on releases and what they change."""

@@ -1,0 +1,1 @@
+"""Sentences on traces: imports, pulls, purges, and the store that holds them."""

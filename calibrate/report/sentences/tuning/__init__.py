@@ -1,0 +1,1 @@
+"""Sentences on thresholds: sweeps, points, certificates, ensembles."""

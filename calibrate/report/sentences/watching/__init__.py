@@ -1,0 +1,1 @@
+"""Sentences on what happens after a release: drift, gates, the week."""

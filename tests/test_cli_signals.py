@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from calibrate.cli.signals import Terminated, raise_if_stopped, signals_as_interrupts
+from calibrate.cli.signals import Terminated, exit_code, raise_if_stopped, signals_as_interrupts
 
 
 class Finalized:
@@ -35,5 +35,22 @@ def test_a_signal_lost_in_a_finalizer_is_raised_later(number: int, kind: type[Ke
                 raise_if_stopped()
         with signals_as_interrupts():
             raise_if_stopped()  # of another command before
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_exit_code_is_the_signals_whoever_raises_for_it(number: int, code: int) -> None:
+    """Ray puts an interrupt of its own in place of what the handler raised."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt) as stop, signals_as_interrupts():
+            try:
+                os.kill(os.getpid(), number)
+                for _ in range(1000):
+                    pass
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt from None
+        assert exit_code(stop.value) == code
     finally:
         signal.signal(signal.SIGINT, before)

@@ -15,7 +15,9 @@ class Terminated(KeyboardInterrupt):
 
 def exit_code(stop: KeyboardInterrupt) -> int:
     """What a shell reports of a program that the signal ended: 143 for SIGTERM, 130 for Ctrl-C."""
-    return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
+    # What the signal raised may have become another interrupt: Ray raises its own in place of it.
+    terminated = isinstance(stop, Terminated) or _received is Terminated
+    return 128 + (signal.SIGTERM if terminated else signal.SIGINT)
 
 
 @contextmanager

@@ -43,12 +43,20 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where only tests in a browser are wanted, the others are not even imported: that takes half a minute a worker."""
+    elsewhere = collection_path.parent == Path(__file__).parent and collection_path.name != "browser"
+    return True if elsewhere and config.option.markexpr == "browser" else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     again = [item for item in items if _repeats_a_query(item)]
     if again and len(items) > 1:
         config.hook.pytest_deselected(items=again)
         items[:] = [item for item in items if item not in set(again)]
     for item in items:
+        if item.get_closest_marker("browser") and item.path.parent.name != "browser":
+            raise pytest.UsageError(f"{item.nodeid} is marked `browser`: such tests are in tests/browser")
         if (
             "llm" in getattr(item, "fixturenames", ())
             or item.path.parent.name == "nli"

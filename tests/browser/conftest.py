@@ -35,6 +35,31 @@ ARGUMENTS = (
     "--disable-sync",
 )
 
+# Streamlit slides an expander open for half a second: what a test aims at would be elsewhere when it clicks.
+STILL = """() => {
+  const animate = Element.prototype.animate
+  Element.prototype.animate = function (...how) {
+    const animation = animate.apply(this, how)
+    if (animation.effect.getComputedTiming().endTime < Infinity) animation.finish()
+    return animation
+  }
+}"""
+
+
+@dataclass
+class Still:
+    """A browser whose pages do not move by themselves."""
+
+    chromium: Any
+
+    def new_context(self, **options: Any) -> Any:
+        context = self.chromium.new_context(**options)
+        context.add_init_script(f"({STILL})()")
+        return context
+
+    def new_page(self, **options: Any) -> Any:
+        return self.new_context(**options).new_page()
+
 
 @dataclass
 class App:
@@ -123,7 +148,7 @@ def browser() -> Iterator[Any]:
 
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield chromium
+        yield Still(chromium)
         chromium.close()
 
 

@@ -146,7 +146,7 @@ class Frame {
     if (!command || event.key.toLowerCase() !== "k") return
     event.preventDefault()
     event.stopImmediatePropagation()
-    if (this.open) this.open.close()
+    if (this.open?.open) this.open.close()
     else this.palette()
   }
 
@@ -157,8 +157,10 @@ class Frame {
     // The keys of a page are not pressed by what is typed here.
     dialog.addEventListener("keydown", (event) => event.stopPropagation())
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close())
+    // The browser tells of a dialog's end a moment after it: another may stand open by then.
     dialog.addEventListener("close", () => {
       dialog.remove()
+      if (this.open !== dialog) return
       this.open = null
       if (before?.isConnected) before.focus({ preventScroll: true })
     })

@@ -43,14 +43,19 @@ def test_a_signal_lost_in_a_finalizer_is_raised_later(number: int, kind: type[Ke
 def test_the_exit_code_is_the_signals_whoever_raises_for_it(number: int, code: int) -> None:
     """Ray puts an interrupt of its own in place of what the handler raised."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt) as stop, signals_as_interrupts():
+
+    def interrupted() -> None:
+        with signals_as_interrupts():
             try:
                 os.kill(os.getpid(), number)
                 for _ in range(1000):
                     pass
             except KeyboardInterrupt:
                 raise KeyboardInterrupt from None
+
+    try:
+        with pytest.raises(KeyboardInterrupt) as stop:
+            interrupted()
         assert exit_code(stop.value) == code
     finally:
         signal.signal(signal.SIGINT, before)

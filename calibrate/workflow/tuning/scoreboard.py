@@ -20,7 +20,7 @@ from calibrate.stats.intervals.sweep_intervals import figures
 from calibrate.stats.labels.undecided import Reach
 from calibrate.stats.sweep.design import Floats, Ints
 from calibrate.stats.sweep.sweep import Sweep, sweep
-from calibrate.types import FlagWhen, Interval, OperatingPoint
+from calibrate.types import FlagWhen, Interval, OperatingPoint, Segments
 from calibrate.workflow.evidence import loading
 from calibrate.workflow.evidence.basis import Basis, Caution
 from calibrate.workflow.evidence.score_matrix import ScoreMatrix, load_score_matrix
@@ -45,7 +45,7 @@ class AtPoint:
     `saved`: it is the operating point that was saved, else what `policy` chooses on these very labels, the
     nearest one where nothing is `feasible`, which `nearest` then holds as it was chosen. `other`: the saved point is of
     other parameters or another model. `settled` is what the recall becomes once the unsure and disputed labels are
-    settled, None where there are none.
+    settled, None where there are none. `segments` were saved with it; all figures are of its one threshold.
     """
 
     threshold: float
@@ -59,6 +59,7 @@ class AtPoint:
     nearest: OperatingPoint | None = None
     other: bool = False
     settled: Reach | None = None
+    segments: Segments | None = None
 
     @property
     def chosen(self) -> str:
@@ -239,7 +240,7 @@ def _choose_point(data: ScoreMatrix, curve: Sweep, config: Config | None, saved:
     other = False
     if saved is not None and config is not None:
         if saved.config_id == config.id:
-            return _measure_at(curve, saved.point, saved=True)
+            return replace(_measure_at(curve, saved.point, saved=True), segments=saved.data.segments)
         other = True
     if data.caution:
         return None

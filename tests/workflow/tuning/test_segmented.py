@@ -12,6 +12,8 @@ import pytest
 from calibrate import runtime
 from calibrate.cli import main
 from calibrate.errors import BadInput
+from calibrate.report.names import title_of
+from calibrate.report.sentences.tuning import scoreboard as scoreboard_words
 from calibrate.report.sentences.tuning import segments as sentences
 from calibrate.stats.choosing.policy import parse
 from calibrate.types import Label, Record, Trace
@@ -20,6 +22,7 @@ from calibrate.workflow.evidence.basis import Basis
 from calibrate.workflow.evidence.evidence import Evidence
 from calibrate.workflow.releasing import entries, known_bad
 from calibrate.workflow.tuning import segments
+from calibrate.workflow.tuning.scoreboard import scoreboard
 from db import Store
 from tests.workflow.making import ABOVE, NOW, give_scores, keep_sample
 
@@ -56,6 +59,11 @@ def test_shifted_operations_are_offered_and_released(store: Store, tmp_path: Pat
     assert entry.segments == segmented.segments
     assert entry.threshold_in("search") == own["search"]
     assert entry.threshold_in("other") == segmented.point.threshold
+    board = scoreboard(store)
+    sentences_on_it = [line for line in scoreboard_words.sentences(board) if "common threshold" in line]
+    assert sentences_on_it == [
+        f"{title_of(ABOVE)} was saved with 3 thresholds by operation: its figures here are at the common threshold."
+    ]
 
 
 def test_the_figures_are_of_all_traffic_by_the_thresholds_of_the_segments(store: Store) -> None:

@@ -8,6 +8,7 @@ from calibrate.report.names import title_of
 from calibrate.report.numbers import count, decimal_interval, decimals, difference, listed
 from calibrate.report.sentences.labelling.labels import caution as caution_of
 from calibrate.report.sentences.tuning import figures
+from calibrate.report.sentences.tuning.segments import name_by
 from calibrate.stats.intervals.best_of_many import Verdict
 from calibrate.stats.intervals.ranking_within import Recognizes, Within
 from calibrate.stats.sweep.sweep import RANKABLE
@@ -48,8 +49,12 @@ def _sentences(board: Scoreboard) -> Iterator[str]:
         if line.not_run
     ]:
         yield f"Not run: {', '.join(waiting)}. Coverage is of the rest; recall counts what was not run as not flagged."
-
     for line in board.lines:
+        if line.point and line.point.segments:
+            by, many = name_by(line.point.segments.by), count(len(line.point.segments.thresholds), "threshold")
+            yield (
+                f"{title_of(line.name)} was saved with {many} by {by}: its figures here are at the common threshold."
+            )
         if line.fitted:
             yield (
                 f"{title_of(line.name)}: {count(line.fitted)} of {count(board.n, 'label')} fitted it, so its figures "

@@ -176,8 +176,8 @@ class Refused(Exception):
 
 
 class Service:
-    def __init__(self) -> None:
-        self.model = Model()
+    def __init__(self, longest: int = CONTEXT) -> None:
+        self.model, self.longest = Model(), longest
         self.stats = {"requests": 0, "answered": 0, "cancelled": 0}
         self._turn = asyncio.Lock()
 
@@ -191,6 +191,7 @@ class Service:
         self.stats["requests"] += 1
         try:
             asked = _asked(await request.json())
+            asked["most"] = min(asked["most"], self.longest)
             prompt = self.model.prompt(asked["messages"])
             if len(prompt) + asked["most"] > CONTEXT:
                 raise Refused(f"{len(prompt)} tokens and max_tokens {asked['most']} are more than {CONTEXT}")
@@ -279,8 +280,9 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--longest", type=int, default=CONTEXT, help="tokens of an answer, whatever is asked for")
     args = parser.parse_args()
-    service = Service()
+    service = Service(args.longest)
     routes = [
         Route("/v1/models", service.models),
         Route("/v1/chat/completions", service.completions, methods=["POST"]),
@@ -307,13 +309,13 @@ class Llm:
 
 
 @contextmanager
-def serving(*, patience: float = 600) -> Iterator[Llm]:
+def serving(*, longest: int = CONTEXT, patience: float = 600) -> Iterator[Llm]:
     """The server in a process of its own. Raises RuntimeError with what it said when it does not come up."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with tempfile.TemporaryFile("w+") as said:
-        command = [sys.executable, "-m", "tests.llm", "--port", str(port)]
+        command = [sys.executable, "-m", "tests.llm", "--port", str(port), "--longest", str(longest)]
         environment = os.environ | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=said, stderr=said)
         try:

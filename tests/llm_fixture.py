@@ -10,6 +10,7 @@ import pytest
 from calibrate import workspace
 from tests.llm import Llm, serving, unavailable
 
+LONGEST = 40  # tokens of an answer, at 50 ms each; as at any server with a limit, a longer one ends with "length"
 VARIABLES = ("URL", "MODEL", "KEY", "CONCURRENCY", "TIMEOUT")
 
 
@@ -18,7 +19,7 @@ def llm() -> Iterator[Llm]:
     """A local chat endpoint with a real model; skips, saying so, where the model is absent, but on CI fails."""
     if why := unavailable():
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(why)
-    with serving() as running:
+    with serving(longest=LONGEST) as running:
         yield running
 
 

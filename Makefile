@@ -42,7 +42,8 @@ app: setup
 	@$(BIN)/python -m pages.shell.serve --server.port $(PORT)
 
 # The browser tests come last and two at a time: a page must not wait for a processor that other tests keep busy.
-# pytest ends with 5 where ARGS leaves it nothing to do.
+# pytest ends with 5 where ARGS leaves it nothing to do. Tests share the processors, so none takes several by itself.
+test: export OMP_NUM_THREADS = 1
 test: $(VENV)/ready-tests browser
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not (browser or integration)" $(ARGS) || [ $$? = 5 ]
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m browser $(ARGS) || [ $$? = 5 ]

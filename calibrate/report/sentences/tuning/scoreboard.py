@@ -51,9 +51,9 @@ def _sentences(board: Scoreboard) -> Iterator[str]:
         yield f"Not run: {', '.join(waiting)}. Coverage is of the rest; recall counts what was not run as not flagged."
     for line in board.lines:
         if line.point and line.point.segments:
-            by, many = name_by(line.point.segments.by), count(len(line.point.segments.thresholds), "threshold")
+            by, own = name_by(line.point.segments.by), count(len(line.point.segments.thresholds), "threshold")
             yield (
-                f"{title_of(line.name)} was saved with {many} by {by}: its figures here are at the common threshold."
+                f"{title_of(line.name)} was saved with {own} by {by}: its figures here are at the common threshold."
             )
         if line.fitted:
             yield (

@@ -52,9 +52,7 @@ def _sentences(board: Scoreboard) -> Iterator[str]:
     for line in board.lines:
         if line.point and line.point.segments:
             by, own = name_by(line.point.segments.by), count(len(line.point.segments.thresholds), "threshold")
-            yield (
-                f"{title_of(line.name)} was saved with {own} by {by}: its figures here are at the common threshold."
-            )
+            yield (f"{title_of(line.name)} was saved with {own} by {by}: its figures here are at the common threshold.")
         if line.fitted:
             yield (
                 f"{title_of(line.name)}: {count(line.fitted)} of {count(board.n, 'label')} fitted it, so its figures "
